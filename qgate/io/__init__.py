@@ -1,0 +1,1 @@
+"""Everything that touches disk, processes, sockets and environments."""

@@ -1,0 +1,64 @@
+"""Files: written whole or not at all, hashed once. Touches the disk."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from qgate.errors import StoreError
+
+CHUNK_BYTES = 1 << 20
+
+
+@contextlib.contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turns an OSError of a write at `path` into a StoreError with the fix in it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StoreError(
+                f"no space left while writing {path}",
+                advice="free some space and run the same command: it goes on there",
+            ) from error
+        if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
+            raise StoreError(
+                f"cannot write {path}: {error.strerror}", advice="pass --results with a writable folder"
+            ) from error
+        raise
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write `data` whole or not at all: beside the target, fsync, then moved into place. Raises StoreError."""
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.chmod(0o644)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` as UTF-8, whole or not at all. Raises StoreError."""
+    write_bytes(path, text.encode())
+
+
+def sha256_file(path: Path) -> str:
+    """SHA-256 of a file as 64 hex digits, read in chunks."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while chunk := stream.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()

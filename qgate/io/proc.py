@@ -1,0 +1,192 @@
+"""Child processes: the only place that spawns. A command in, a finished run or a watched child out.
+
+Every child leads a session of its own, so stopping it stops all that it started. Output goes to a log file; nothing is
+parsed from it but the tail that an error shows. The environment is never printed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+
+from qgate.errors import WorldError
+
+TAIL_BYTES = 4000
+GRACE_S = 10.0
+
+
+class ProcessError(WorldError):
+    """A child failed. Carries argv, exit code, log path and the log's tail."""
+
+    def __init__(self, what: str, *, argv: Sequence[str], returncode: int | None, log: Path, advice: str | None = None):
+        self.argv = tuple(argv)
+        self.returncode = returncode
+        self.log = log
+        self.tail = tail(log)
+        ended = "did not end" if returncode is None else _ending(returncode)
+        super().__init__(f"{what} {ended}\n  log: {log}\n{_indent(self.tail)}", advice=advice)
+
+
+def _ending(returncode: int) -> str:
+    if returncode < 0:
+        name = signal.Signals(-returncode).name
+        hint = " (killed: often the kernel, for want of memory)" if name == "SIGKILL" else ""
+        return f"was ended by {name}{hint}"
+    return f"exited with {returncode}"
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"  | {line}" for line in text.splitlines())
+
+
+def tail(log: Path, num_lines: int = 15) -> str:
+    """The last lines of a log file, or a note that there is none."""
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(0, log.stat().st_size - TAIL_BYTES))
+            text = stream.read().decode(errors="replace")
+    except OSError:
+        return "(no log)"
+    return "\n".join(text.splitlines()[-num_lines:])
+
+
+class Child:
+    """A running child and all that it starts. Leaving the context stops the whole group."""
+
+    def __init__(
+        self, argv: Sequence[str], *, log: Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    ):
+        """Start `argv` with the parent's environment plus `env`; stdout and stderr are appended to `log`."""
+        self.argv = tuple(str(word) for word in argv)
+        self.log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as stream:
+            self._popen = subprocess.Popen(
+                self.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(env or {})},
+                cwd=cwd,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """Process id, which is also the group's."""
+        return self._popen.pid
+
+    def poll(self) -> int | None:
+        """Exit code, or None while it runs."""
+        return self._popen.poll()
+
+    def wait(self, timeout_s: float) -> int | None:
+        """Exit code, or None when it still runs after `timeout_s`."""
+        try:
+            return self._popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def stop(self) -> None:
+        """SIGTERM to the whole group, SIGKILL after a grace period; also what left the group but descends from it."""
+        family = _descendants(self.pid)
+        self._signal(signal.SIGTERM)
+        self.wait(GRACE_S)
+        self._signal(signal.SIGKILL)
+        _, alive = psutil.wait_procs(family, timeout=2)
+        for process in alive:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        self._popen.wait()
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _descendants(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def run(
+    argv: Sequence[str], *, log: Path, what: str, timeout_s: float | None = None, env: Mapping[str, str] | None = None
+) -> None:
+    """Run `argv` to its end, output to `log`. Raises ProcessError on a non-zero exit or after `timeout_s`."""
+    with Child(argv, log=log, env=env) as child:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while (code := child.wait(0.5)) is None:
+            if deadline is not None and time.monotonic() > deadline:
+                raise ProcessError(
+                    f"{what} took longer than {timeout_s:.0f} s and", argv=argv, returncode=None, log=log
+                )
+    if code != 0:
+        raise ProcessError(what, argv=argv, returncode=code, log=log)
+
+
+def run_worker(
+    python: Path,
+    worker: Path,
+    request: Mapping[str, Any],
+    *,
+    work: Path,
+    what: str,
+    env: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Run `python worker request.json result.json` in `work` and return the result. Raises ProcessError.
+
+    A worker that can say what went wrong writes {"error": ..., "advice": ...} and exits non-zero: that is the message.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    request_file, result_file, log = work / "request.json", work / "result.json", work / "worker.log"
+    result_file.unlink(missing_ok=True)
+    request_file.write_text(json.dumps(request, indent=1, default=str), encoding="utf-8")
+    argv = [str(python), str(worker), str(request_file), str(result_file)]
+    try:
+        run(argv, log=log, what=what, env=env)
+    except ProcessError as error:
+        said = _read_result(result_file)
+        if "error" in said:
+            raise WorldError(f"{what}: {said['error']}\n  log: {log}", advice=said.get("advice")) from error
+        raise
+    result = _read_result(result_file)
+    if not result:
+        raise ProcessError(f"{what} wrote no result and", argv=argv, returncode=0, log=log)
+    return result
+
+
+def _read_result(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def output(argv: Sequence[str], *, timeout_s: float = 30.0) -> str | None:
+    """What a short command prints, or None where it is missing, fails or hangs (for probing, e.g. nvidia-smi)."""
+    try:
+        done = subprocess.run(list(argv), capture_output=True, timeout=timeout_s, check=True, text=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout

@@ -1,0 +1,159 @@
+"""The two seams to heavy tools: the Quantizer and Engine Protocols, and their lookup by entry point.
+
+A plugin is one small module with one object that satisfies a Protocol; qgate's own register as a stranger's would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from pydantic import BaseModel
+
+from qgate.errors import PluginError
+from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, ScoreRequest, TokenScores
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A plugin's tool: the python that runs its workers, and what identifies its bytes."""
+
+    python: Path
+    identity: str
+    """Lock hash or package list hash: part of every content key."""
+
+
+@dataclass(frozen=True)
+class QuantizeJob:
+    """What a quantizer is handed. All paths exist, except `output`, whose parent does."""
+
+    model: Path
+    output: Path
+    options: BaseModel
+    dtype: str
+    calibration_file: Path | None
+    """JSON lines with a `text` field each: already chosen, shuffled and cut to the number of samples."""
+    sequence_length: int
+    seed: int
+    work: Path
+    """A scratch folder for request, result and log."""
+
+
+@runtime_checkable
+class Quantizer(Protocol):
+    """Makes a checkpoint in another precision."""
+
+    name: str
+    options: type[BaseModel]
+    lock: str
+    """Name of the default environment lock."""
+    worker: Path
+    """Script run as `python worker.py request.json result.json`; its bytes are part of the key."""
+
+    def precision(self, options: BaseModel) -> str:
+        """Precision that these options give, as vLLM writes it."""
+
+    def needs_calibration(self, options: BaseModel) -> bool:
+        """Whether the algorithm needs texts."""
+
+    def group_size(self, options: BaseModel) -> int | None:
+        """Columns that share a scale, where weights are grouped."""
+
+    def ignored(self, options: BaseModel) -> tuple[str, ...]:
+        """Module names or `re:` patterns left unquantized."""
+
+    def request(self, job: QuantizeJob) -> dict[str, Any]:
+        """The worker's request.json."""
+
+
+@dataclass(frozen=True)
+class ServeJob:
+    """What an engine is handed to serve one checkpoint."""
+
+    checkpoint: Path
+    name: str
+    """Variant name, for messages and as the served model's name."""
+    dtype: str
+    options: BaseModel
+    tool: Tool
+    concurrency: int
+    request_timeout_s: float
+    stall_timeout_s: float
+    repeatable: bool
+    max_model_len: int | None
+    """Longest prompt plus answer of this run in tokens, where known; None: the model's own."""
+    log: Path
+    """File for the server's or worker's output."""
+    work: Path
+    """An existing scratch folder."""
+    needs_scores: bool = False
+    """Whether `score` will be called (an engine may have to start differently)."""
+
+
+@runtime_checkable
+class Session(Protocol):
+    """A checkpoint being served."""
+
+    facts: EngineFacts
+
+    def generate(self, requests: Iterable[GenerateRequest]) -> Iterator[Answer]:
+        """One Answer per request, as they finish. Raises DiedError, HungError; per-request faults are answers."""
+
+    def score(self, requests: Iterable[ScoreRequest]) -> Iterator[TokenScores]:
+        """One TokenScores per request, in the order they finish."""
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Serves a checkpoint. `open` yields a Session; leaving the context ends every process it started."""
+
+    name: str
+    options: type[BaseModel]
+    lock: str | None
+    """Name of the default environment lock; None where the engine starts nothing."""
+    workers: tuple[Path, ...]
+    """Scripts whose bytes are part of the key."""
+
+    def device(self, tool: Tool) -> str:
+        """The device that the numbers will come from (part of the key), without starting anything slow."""
+
+    def open(self, job: ServeJob) -> AbstractContextManager[Session]:
+        """Serve `job.checkpoint`. Raises StartError."""
+
+
+Scorer = Callable[[str, dict[str, Any], str], float]
+"""(answer text, arguments, language) → score in [0, 1]. Pure. Malformed answers score 0; bad arguments: ValueError."""
+
+
+def load_plugin(group: str, name: str) -> Any:
+    """The object registered as `name` under the entry points `qgate.<group>`. Raises PluginError with near matches."""
+    known = {point.name: point for point in entry_points(group=f"qgate.{group}")}
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise PluginError(f"no {group.rstrip('s')} named {name!r}", advice=f"{hint}known: {', '.join(sorted(known))}")
+    try:
+        return known[name].load()
+    except Exception as error:
+        raise PluginError(f"the {group.rstrip('s')} plugin {name!r} does not load: {error}") from error
+
+
+def load_engine(name: str) -> Engine:
+    """The engine plugin `name`. Raises PluginError."""
+    plugin = load_plugin("engines", name)
+    if not isinstance(plugin, Engine):
+        raise PluginError(f"the engine plugin {name!r} does not satisfy the Engine protocol")
+    return plugin
+
+
+def load_quantizer(name: str) -> Quantizer:
+    """The quantizer plugin `name`. Raises PluginError."""
+    plugin = load_plugin("quantizers", name)
+    if not isinstance(plugin, Quantizer):
+        raise PluginError(f"the quantizer plugin {name!r} does not satisfy the Quantizer protocol")
+    return plugin

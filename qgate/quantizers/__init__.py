@@ -1,0 +1,1 @@
+"""Quantizer plugins: an options model, a lock, a worker path each (see qgate.ports.Quantizer)."""

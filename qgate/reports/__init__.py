@@ -1,0 +1,1 @@
+"""Pure: from a run and its verdict sheet to terminal, HTML, JUnit, Markdown and a table."""

@@ -1,0 +1,1 @@
+"""Stages that touch the world: one type in, one type out."""

@@ -1,0 +1,262 @@
+"""The recipe: what a person writes to have quantized variants of one model judged. Data only, touches nothing.
+
+Reading a recipe file, and turning an error into a field, a line and a near match, is `qgate.io.recipe`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from qgate.schemas.base import Frozen
+
+BASELINE = "baseline"
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$", description="Lower-case letters, digits, . _ -")]
+EnvName = Annotated[
+    str, Field(description="`current` (this Python), the name of a lock (`llmcompressor`), or a path to a python")
+]
+Metric = Literal[
+    "score_loss", "relative_score_loss", "worst_slice_score_loss",
+    "defect_rate", "defect_increase", "truncation_increase", "length_drift",
+    "flip_rate", "output_disagreement",
+    "kl_mean", "kl_p95", "kl_p99", "kl_p999", "top1_disagreement", "probability_drop", "perplexity_increase",
+    "garble_nll_increase",
+]  # fmt: skip
+TOKEN_METRICS = frozenset(
+    {"kl_mean", "kl_p95", "kl_p99", "kl_p999", "top1_disagreement", "probability_drop", "perplexity_increase"}
+)
+
+
+class HubSource(Frozen):
+    """A repository on the Hugging Face hub, pinned to a commit."""
+
+    hub: str = Field(
+        description="Repository id, e.g. `HuggingFaceTB/SmolLM2-135M-Instruct`", pattern=r"^[^/\s]+/[^/\s]+$"
+    )
+    revision: str = Field(
+        description="Commit hash, tag or branch; a branch is resolved to its commit once and recorded"
+    )
+
+
+class LocalSource(Frozen):
+    """A directory in Hugging Face format (config.json, safetensors, tokenizer files)."""
+
+    path: Path = Field(description="Directory, relative to the recipe")
+
+
+class GgufSource(Frozen):
+    """A GGUF file; its weights are dequantized to the baseline's dtype and saved as safetensors."""
+
+    gguf: Path = Field(description="File, relative to the recipe")
+    sha256: str | None = Field(
+        default=None, pattern=r"^[0-9a-f]{64}$", description="Expected hash; another file is refused"
+    )
+
+
+class Baseline(Frozen):
+    """How the unquantized model is run."""
+
+    dtype: Literal["float16", "bfloat16"] = Field(default="float16", description="Precision of the baseline's weights")
+
+
+class Calibration(Frozen):
+    """Texts that a quantizer is calibrated on; they must not come from the evaluation sets."""
+
+    file: Path | None = Field(
+        default=None,
+        description="Text file: .jsonl with a `text` field or `messages`, or .txt with a text per blank-line paragraph",
+    )
+    dataset: str | None = Field(default=None, description="Hugging Face datasets id or local dataset path")
+    dataset_split: str = Field(default="train", description="Split of `dataset`")
+    dataset_field: str = Field(default="text", description="Column of `dataset` that holds the text or the messages")
+    num_samples: int = Field(default=128, ge=1, le=100_000, description="Number of texts used")
+    sequence_length: int = Field(default=512, ge=16, le=131_072, description="Tokens of each text used")
+    seed: int = Field(default=0, ge=0, description="Seed of the choice of texts")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.file is None) == (self.dataset is None):
+            raise ValueError("give exactly one of `file` and `dataset`")
+        return self
+
+
+class Variant(Frozen):
+    """One quantized variant: made by a quantizer, or a ready checkpoint."""
+
+    quantizer: str | None = Field(default=None, description="Name of a quantizer plugin, e.g. `llmcompressor`")
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="The quantizer's own options (`qgate schema --quantizer NAME`)"
+    )
+    calibration: Calibration | None = Field(
+        default=None, description="Calibration texts, where the algorithm needs them"
+    )
+    env: EnvName | None = Field(default=None, description="Environment of the quantizer; default: its own lock")
+    checkpoint: HubSource | LocalSource | None = Field(
+        default=None, description="A ready checkpoint instead of a quantizer"
+    )
+    precision: str | None = Field(
+        default=None,
+        description="Precision as vLLM writes it (W8A8, W4A16); default: read from the quantizer or from config.json",
+    )
+    engine_args: dict[str, Any] = Field(default_factory=dict, description="Engine options that only this variant needs")
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        if (self.quantizer is None) == (self.checkpoint is None):
+            raise ValueError("give exactly one of `quantizer` and `checkpoint`")
+        if self.checkpoint is not None and (self.options or self.calibration):
+            raise ValueError("`options` and `calibration` belong to a quantizer, not to a ready `checkpoint`")
+        return self
+
+
+class EngineSpec(Frozen):
+    """The engine that serves every checkpoint of this recipe."""
+
+    name: str = Field(default="transformers", description="Engine plugin: vllm, transformers, openai, fake")
+    env: EnvName | None = Field(default=None, description="Environment of the engine; default: its own lock")
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="The engine's own options (`qgate schema --engine NAME`)"
+    )
+    determinism: Literal["fast", "repeatable"] = Field(
+        default="fast",
+        description="`repeatable` asks for batch-invariant kernels and a fixed concurrency; it may swap kernels",
+    )
+    concurrency: int = Field(default=16, ge=1, le=4096, description="Requests in flight per server")
+    parallel: int = Field(default=1, ge=1, le=64, description="Servers up at the same time")
+    request_timeout_s: float = Field(default=600.0, gt=0, description="Longest wait for one answer")
+    stall_timeout_s: float = Field(
+        default=300.0, gt=0, description="A server that finishes nothing for so long is hung"
+    )
+
+
+class EvalsetUse(Frozen):
+    """An evaluation set, or a cut of it."""
+
+    name: str = Field(description="`long-text@1`, or a path (relative to the recipe) to a directory with evalset.yaml")
+    limit: int | None = Field(
+        default=None, ge=1, description="Only so many items, spread evenly over kinds and languages"
+    )
+    where: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="Only items whose slice has one of these values, e.g. {length: [1k, 2k]}"
+    )
+    max_tokens: int | None = Field(default=None, ge=1, description="Overrides the profile's max_tokens for this set")
+    profiles: tuple[str, ...] | None = Field(default=None, description="Only these sampling profiles; default: all")
+
+
+class SamplingProfile(Frozen):
+    """Sampling of every answer. Each field is sent with each request: no hidden default decides."""
+
+    temperature: float = Field(ge=0, le=5, description="0 is greedy")
+    top_p: float = Field(default=1.0, gt=0, le=1, description="Nucleus mass")
+    top_k: int = Field(default=-1, ge=-1, description="-1 is off")
+    min_p: float = Field(default=0.0, ge=0, le=1, description="0 is off")
+    repetition_penalty: float = Field(default=1.0, gt=0, description="1 is off")
+    presence_penalty: float = Field(default=0.0, ge=-2, le=2, description="0 is off")
+    frequency_penalty: float = Field(default=0.0, ge=-2, le=2, description="0 is off")
+    max_tokens: int = Field(ge=1, le=131_072, description="Longest answer in tokens")
+    seeds: tuple[int, ...] = Field(min_length=1, description="One answer per item and seed")
+
+    @model_validator(mode="after")
+    def _distinct_seeds(self) -> Self:
+        if len(set(self.seeds)) != len(self.seeds):
+            raise ValueError("`seeds` has the same seed twice")
+        if self.temperature == 0 and len(self.seeds) > 1:
+            raise ValueError("greedy sampling (temperature 0) ignores the seed: give one seed")
+        return self
+
+
+class Criterion(Frozen):
+    """One condition of a tier. Every metric is a harm: 0 is none, `margin` is the most that is accepted."""
+
+    metric: Metric = Field(description="What is measured; docs/method.md defines each")
+    margin: float = Field(description="Largest acceptable harm, in the metric's unit (shares as 0.02, not 2)", ge=0)
+    evalset: str | None = Field(
+        default=None, description="Only this set (name without version); default: all sets pooled"
+    )
+    profile: str | None = Field(default=None, description="Only this sampling profile; default: all profiles pooled")
+    where: dict[str, str] = Field(default_factory=dict, description="Only this slice, e.g. {language: zh}")
+    by: str | None = Field(default=None, description="For worst_slice_score_loss: the slice key, e.g. `language`")
+    defects: tuple[str, ...] | None = Field(
+        default=None, description="For defect metrics: only these defects; default: all"
+    )
+
+    @model_validator(mode="after")
+    def _fields_fit(self) -> Self:
+        if (self.metric == "worst_slice_score_loss") != (self.by is not None):
+            raise ValueError("`by` goes with the metric worst_slice_score_loss, and only with it")
+        if self.defects is not None and self.metric not in {"defect_rate", "defect_increase"}:
+            raise ValueError("`defects` goes with defect_rate and defect_increase only")
+        return self
+
+
+class Tier(Frozen):
+    """A serving interface and what it may serve."""
+
+    description: str = Field(default="", description="Who calls this interface, and what for")
+    default: str = Field(description="The variant that it is meant to serve, or `baseline`")
+    allow: tuple[str, ...] = Field(min_length=1, description="Variants or precisions (W4A16) that it may serve")
+    fallback: str | None = Field(
+        default=BASELINE, description="What it serves when nothing allowed passes; null: nothing"
+    )
+    engines: tuple[str, ...] = Field(default=("vllm",), min_length=1, description="Engines whose numbers it accepts")
+    criteria: tuple[Criterion, ...] = Field(
+        default=(), description="All must pass; empty only where baseline alone is allowed"
+    )
+
+    @model_validator(mode="after")
+    def _criteria_unless_baseline(self) -> Self:
+        if not self.criteria and set(self.allow) != {BASELINE}:
+            raise ValueError("a tier that allows a quantized variant needs `criteria`; without them nothing is judged")
+        return self
+
+
+class NoiseFloor(Frozen):
+    """The A/A arm: the same checkpoint run again, so that every difference is read over the engine's own noise."""
+
+    replicates: int = Field(default=1, ge=0, le=8, description="Times the baseline is run again with the same seeds")
+    concurrency: int | None = Field(
+        default=None, ge=1, description="Concurrency of the A/A runs; default: the engine's"
+    )
+    variant_share: float = Field(
+        default=0.0, ge=0, le=1, description="Share of items on which each variant is run again"
+    )
+
+
+class TokenEvidence(Frozen):
+    """Teacher-forced scoring: the baseline's own answers through each variant."""
+
+    enabled: bool = Field(default=True, description="Off saves about a tenth of the time and voids the token metrics")
+    top_k: int = Field(default=20, ge=1, le=20, description="Logprobs kept per position (vLLM serves at most 20)")
+    max_items: int | None = Field(
+        default=None, ge=1, description="Only so many answers of each set and profile are scored"
+    )
+
+
+class Statistics(Frozen):
+    """How sure a verdict must be."""
+
+    alpha: float = Field(default=0.05, gt=0, lt=0.5, description="One-sided error of a PASS at the margin")
+    power: float = Field(default=0.8, gt=0.5, lt=1, description="Power that `further items` is computed for")
+    resamples: int = Field(default=10_000, ge=1_000, le=1_000_000, description="Bootstrap resamples")
+    seed: int = Field(default=20_260_101, ge=0, description="Seed of the resampling")
+
+
+class Recipe(Frozen):
+    """A model, the variants to make of it, the sets and sampling they are run on, and the tiers that judge them."""
+
+    qgate: Literal[1] = Field(description="Version of the recipe format")
+    name: Name = Field(description="Name of the recipe; part of the run's id")
+    description: str = Field(default="", description="One line for the report")
+    model: HubSource | LocalSource | GgufSource = Field(description="The model before quantization")
+    baseline: Baseline = Field(default_factory=Baseline, description="How the unquantized model is run")
+    variants: dict[Name, Variant] = Field(min_length=1, description="Quantized variants by name")
+    engine: EngineSpec = Field(default_factory=EngineSpec, description="The engine that serves every checkpoint")
+    evalsets: tuple[EvalsetUse, ...] = Field(min_length=1, description="Fixed evaluation sets")
+    sampling: dict[Name, SamplingProfile] = Field(min_length=1, description="Sampling profiles by name")
+    noise_floor: NoiseFloor = Field(default_factory=NoiseFloor, description="The A/A arm")
+    token_evidence: TokenEvidence = Field(default_factory=TokenEvidence, description="Teacher-forced scoring")
+    statistics: Statistics = Field(default_factory=Statistics, description="How sure a verdict must be")
+    tiers: dict[Name, Tier] = Field(min_length=1, description="Serving interfaces by name")

@@ -35,6 +35,7 @@ class GenerateRequest(Frozen):
     id: str
     messages: tuple[Message, ...]
     sampling: Sampling
+    logprobs: bool = Field(default=False, description="Whether the log-probability of each sampled token is wanted")
 
 
 class Answer(Stored):
@@ -49,6 +50,10 @@ class Answer(Stored):
     token_ids: tuple[int, ...] | None = Field(
         default=None, description="Generated ids, EOS included where it was sampled"
     )
+    logprobs: tuple[float | None, ...] | None = Field(
+        default=None, description="Natural log-probability per generated token where asked; None where it is not finite"
+    )
+    tool_calls: int = Field(default=0, ge=0)
     prompt_token_ids_sha256: str | None = Field(
         default=None, description="SHA-256 over the prompt's ids as little-endian int32: equal prompts, proven"
     )

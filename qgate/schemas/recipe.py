@@ -233,6 +233,9 @@ class TokenEvidence(Frozen):
     max_items: int | None = Field(
         default=None, ge=1, description="Only so many answers of each set and profile are scored"
     )
+    generation_logprobs: bool = Field(
+        default=False, description="Keep the log-probability of each sampled token too (vLLM: 2.5 times slower)"
+    )
 
 
 class Statistics(Frozen):

@@ -1,0 +1,265 @@
+"""Engine `fake`: answers at once, without a model, and with the faults that its options plant. For tests and trials.
+
+A checkpoint directory in; answers and token scores out, the same for the same variant name, prompt and seed. It reads
+nothing of the checkpoint but its existence, and writes a log. Give a variant its own faults through `engine_args`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from qgate import __version__
+from qgate.engines import fake_model as model
+from qgate.errors import DiedError, HungError, StartError
+from qgate.ports import ServeJob, Session, Tool
+from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, ScoreRequest, TokenScores
+from qgate.schemas.base import Frozen
+
+FAULTS = ("loop", "garble", "empty", "role_leak", "nonfinite", "error", "timeout")
+"""Faults by rate: one draw per prompt and seed decides which of them an answer has, if any."""
+
+
+class FakeOptions(Frozen):
+    """What the fake engine answers, and the faults in it. Rates are shares of all answers, in [0, 1]."""
+
+    accuracy: float = Field(
+        default=0.9, ge=0, le=1, description="Share of answers that quote the part of the prompt that is asked for"
+    )
+    answers: dict[str, str] = Field(
+        default_factory=dict,
+        description="Item id prefix to its right answer; {seed}, {echo} (what it would have quoted) are filled in",
+    )
+    drift: float = Field(
+        default=0.0, ge=0, le=1, description="Share of answers that say the same in other words than other checkpoints"
+    )
+    noise: float = Field(
+        default=0.0, ge=0, le=1, description="Share of answers that come out otherwise each time they are asked for"
+    )
+    race: float = Field(
+        default=0.0, ge=0, le=1, description="Share of answers garbled while 4 or more requests are in flight"
+    )
+    loop: float = Field(default=0.0, ge=0, le=1, description="Rate of answers that repeat themselves until the limit")
+    garble: float = Field(default=0.0, ge=0, le=1, description="Rate of answers in broken characters")
+    empty: float = Field(default=0.0, ge=0, le=1, description="Rate of answers without a text")
+    role_leak: float = Field(default=0.0, ge=0, le=1, description="Rate of answers that go on with the next turn")
+    nonfinite: float = Field(default=0.0, ge=0, le=1, description="Rate of answers of `!` with NaN log-probabilities")
+    error: float = Field(default=0.0, ge=0, le=1, description="Rate of requests that the server refuses")
+    timeout: float = Field(default=0.0, ge=0, le=1, description="Rate of requests that time out")
+    faults_above_temperature: float = Field(
+        default=-1.0, description="The rates above hold only for temperatures above this"
+    )
+    faults_above_prompt_tokens: int = Field(default=0, ge=0, description="The rates above hold only for longer prompts")
+    score_noise_nats: float = Field(
+        default=0.0, ge=0, description="Standard deviation of each logit from other checkpoints', while scoring"
+    )
+    score_loss_nats: float = Field(default=0.0, ge=0, description="Taken off the forced token's logit, while scoring")
+    template_drift: bool = Field(default=False, description="The prompt's token ids differ from other checkpoints'")
+    refuse_start: bool = Field(default=False, description="The server does not start")
+    die_after: int | None = Field(default=None, ge=0, description="The server dies after so many answers")
+    die_times: int | None = Field(default=None, ge=1, description="Only the first so many sessions die; default: all")
+    hang_after: int | None = Field(default=None, ge=0, description="The server hangs after so many answers")
+    latency_s: float = Field(default=0.0, ge=0, description="Time that each answer takes; `concurrency` share it")
+
+    @model_validator(mode="after")
+    def _rates_fit(self) -> Self:
+        if sum(getattr(self, name) for name in FAULTS) > 1 + 1e-9:
+            raise ValueError(f"the rates of {', '.join(FAULTS)} add up to more than 1")
+        return self
+
+
+class FakeSession:
+    """A checkpoint that the fake engine serves."""
+
+    def __init__(self, job: ServeJob, options: FakeOptions, ordinal: int):
+        self.facts = EngineFacts(
+            engine="fake",
+            version=__version__,
+            device="none",
+            dtype=job.dtype,
+            notes=("the fake engine ran no model: these numbers test qgate, not a checkpoint",),
+            start_s=0.0,
+        )
+        self._job = job
+        self._options = options
+        self._ordinal = ordinal
+        self._asked: Counter[str] = Counter()
+        self._num_answered = 0
+
+    def generate(self, requests: Iterable[GenerateRequest]) -> Iterator[Answer]:
+        """One answer per request, out of order as a server's are. Raises DiedError, HungError where planted."""
+        stream = iter(requests)
+        while window := list(itertools.islice(stream, self._job.concurrency)):
+            for request in sorted(window, key=lambda request: model.uniform("order", request.id)):
+                self._fail_if_planted()
+                self._asked[request.id] += 1
+                yield self._answer(request)
+                self._num_answered += 1
+
+    def score(self, requests: Iterable[ScoreRequest]) -> Iterator[TokenScores]:
+        """Plausible scores, the same for every checkpoint but for the deviation that the options plant."""
+        for request in requests:
+            self._fail_if_planted()
+            context, ids = self._prompt(request)
+            logprobs, top_ids, top_logprobs = model.scores(
+                context,
+                request.completion_ids,
+                top_k=request.top_k,
+                noise=(self._job.name,),
+                noise_nats=self._options.score_noise_nats,
+                loss_nats=self._options.score_loss_nats,
+            )
+            self._num_answered += 1
+            yield TokenScores(
+                id=request.id,
+                token_ids=model.as_ids(request.completion_ids),
+                logprobs=logprobs,
+                top_ids=top_ids,
+                top_logprobs=top_logprobs,
+                prompt_token_ids_sha256=model.prompt_sha256(ids),
+            )
+
+    def _fail_if_planted(self) -> None:
+        options = self._options
+        if options.latency_s:
+            time.sleep(options.latency_s / self._job.concurrency)
+        if self._num_answered == options.die_after and (options.die_times is None or self._ordinal < options.die_times):
+            raise DiedError(
+                f"the server of {self._job.name} was ended by SIGKILL after {self._num_answered} answers\n"
+                f"  log: {self._job.log}",
+                advice="this is the planted fault `die_after` of the fake engine",
+            )
+        if self._num_answered == options.hang_after:
+            time.sleep(self._job.stall_timeout_s)
+            raise HungError(
+                f"the server of {self._job.name} finished nothing for {self._job.stall_timeout_s:g} s\n"
+                f"  log: {self._job.log}",
+                advice="this is the planted fault `hang_after` of the fake engine",
+            )
+
+    def _prompt(self, request: GenerateRequest | ScoreRequest) -> tuple[str, list[int]]:
+        text = model.prompt_text(request.messages)
+        ids = [model.token_id(piece) for piece in model.tokenize(text)]
+        return text, [1, *ids] if self._options.template_drift else ids
+
+    def _answer(self, request: GenerateRequest) -> Answer:
+        prompt, prompt_ids = self._prompt(request)
+        fault = self._fault(request, prompt, len(prompt_ids))
+        shared = {
+            "id": request.id,
+            "prompt_token_ids_sha256": model.prompt_sha256(prompt_ids),
+            "prompt_tokens": len(prompt_ids),
+            "latency_s": self._options.latency_s,
+        }
+        if fault in {"error", "timeout"}:
+            said = "HTTP 500: planted" if fault == "error" else "no answer within the time limit: planted"
+            return Answer(**shared, text=None, status=fault, error=said)
+        limit = request.sampling.max_tokens
+        pieces = model.tokenize(self._text(request, prompt, fault))
+        full = len(pieces) >= limit
+        pieces = pieces[:limit]
+        ids = [0 if fault == "nonfinite" else model.token_id(piece) for piece in pieces]
+        ids += [] if full else [model.EOS_ID]
+        return Answer(
+            **shared,
+            text="".join(pieces),
+            token_ids=tuple(ids),
+            logprobs=self._logprobs(prompt, ids, fault) if request.logprobs else None,
+            completion_tokens=len(ids),
+            finish_reason="length" if full else "stop",
+            status="truncated" if full else "ok",
+        )
+
+    def _fault(self, request: GenerateRequest, prompt: str, prompt_tokens: int) -> str | None:
+        options, seed = self._options, request.sampling.seed
+        if self._job.concurrency >= 4 and self._again("race", request) < options.race:
+            return "garble"
+        if request.sampling.temperature <= options.faults_above_temperature:
+            return None
+        if prompt_tokens <= options.faults_above_prompt_tokens:
+            return None
+        draw = model.uniform("fault", prompt, seed)
+        for name in FAULTS:
+            rate: float = getattr(options, name)
+            if draw < rate:
+                return name
+            draw -= rate
+        return None
+
+    def _text(self, request: GenerateRequest, prompt: str, fault: str | None) -> str:
+        options, seed = self._options, request.sampling.seed
+        if fault == "empty":
+            return ""
+        if fault == "nonfinite":
+            return "!" * request.sampling.max_tokens
+        text = model.wrong_answer(request.messages, seed)
+        if model.uniform("right", prompt, seed) < options.accuracy:
+            text = self._right(request)
+        if model.uniform("drift", self._job.name, prompt, seed) < options.drift:
+            text += " That is all."
+        if self._again("noise", request) < options.noise:
+            text += f" ({int(1e6 * self._again('word', request))})"
+        if fault == "loop":
+            return model.loop(text, request.sampling.max_tokens)
+        if fault == "garble":
+            return model.garble(text)
+        return f"{text}<|im_end|>\n<|im_start|>user\nAnd what else?" if fault == "role_leak" else text
+
+    def _right(self, request: GenerateRequest) -> str:
+        echo = model.right_answer(request.messages)
+        item = request.id.split("/")[1] if "/" in request.id else request.id
+        known = [prefix for prefix in self._options.answers if item.startswith(prefix)]
+        if not known:
+            return echo
+        said = self._options.answers[max(known, key=len)]
+        return said.replace("{echo}", echo).replace("{seed}", str(request.sampling.seed))
+
+    def _again(self, what: str, request: GenerateRequest) -> float:
+        """A draw that is new each time: it depends on the session and on how often the request was asked in it."""
+        return model.uniform(what, self._job.name, self._ordinal, self._asked[request.id], request.id)
+
+    def _logprobs(self, prompt: str, ids: list[int], fault: str | None) -> tuple[float | None, ...]:
+        if fault == "nonfinite":
+            return tuple(None for _ in ids)
+        found, _, _ = model.scores(prompt, ids, top_k=1, noise=(), noise_nats=0.0, loss_nats=0.0)
+        return tuple(float(value) for value in found)
+
+
+class FakeEngine:
+    """The engine plugin. Counts sessions per variant, so that noise differs between them yet repeats in a rerun."""
+
+    name = "fake"
+    options = FakeOptions
+    lock: str | None = None
+    workers: tuple[Path, ...] = ()
+
+    def __init__(self) -> None:
+        self._sessions: Counter[str] = Counter()
+
+    def device(self, tool: Tool) -> str:
+        """No device: no model runs."""
+        return "none"
+
+    @contextmanager
+    def open(self, job: ServeJob) -> Iterator[Session]:
+        """A session on `job.checkpoint`. Raises StartError where planted, or where there is no such directory."""
+        options = FakeOptions.model_validate(job.options.model_dump())
+        job.log.parent.mkdir(parents=True, exist_ok=True)
+        with job.log.open("a", encoding="utf-8") as log:
+            log.write(f"fake engine: serving {job.checkpoint}\n")
+        if options.refuse_start or not job.checkpoint.is_dir():
+            why = "planted" if options.refuse_start else "no such directory"
+            raise StartError(f"the server of {job.name} did not start: {job.checkpoint}: {why}\n  log: {job.log}")
+        ordinal = self._sessions[job.name]
+        self._sessions[job.name] += 1
+        yield FakeSession(job, options, ordinal)
+
+
+ENGINE = FakeEngine()

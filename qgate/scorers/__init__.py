@@ -1,0 +1,38 @@
+"""Scorers: an answer, arguments and a language in, a score in [0, 1] out. Pure: no disk, clock, network, random state.
+
+Arguments are checked before the answer is read: wrong ones raise ValueError. A malformed answer scores 0. A leading
+`<think>…</think>` block is not part of the answer.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+from qgate.errors import PluginError
+from qgate.scorers.builtin import BuiltIn
+from qgate.scorers.exact import CHOICE, EXACT
+from qgate.scorers.longform import ENUMERATION, FREE_TEXT
+from qgate.scorers.number import NUMBER
+from qgate.scorers.presence import CONTAINS_ALL, ORDERED
+
+_TABLE: dict[str, BuiltIn[Any]] = {
+    scorer.name: scorer for scorer in (CHOICE, CONTAINS_ALL, ENUMERATION, EXACT, FREE_TEXT, NUMBER, ORDERED)
+}
+
+NAMES: tuple[str, ...] = tuple(sorted(_TABLE))
+"""Names of the built-in scorers."""
+
+
+def load(name: str) -> BuiltIn[Any]:
+    """The built-in scorer `name`, callable as (text, args, language). Raises PluginError with the near match."""
+    if name not in _TABLE:
+        near = get_close_matches(name, NAMES, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise PluginError(f"no scorer named {name!r}", advice=f"{hint}built in: {', '.join(NAMES)}")
+    return _TABLE[name]
+
+
+def check(name: str, args: dict[str, Any]) -> None:
+    """Check `args` of the built-in scorer `name` up front. Raises PluginError, or ValueError naming the argument."""
+    load(name).read(args)

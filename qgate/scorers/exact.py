@@ -1,0 +1,84 @@
+"""`exact` and `choice`: the answer is one of few known strings, or picks one of the options. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from qgate.schemas.base import Frozen
+from qgate.scorers.builtin import BuiltIn
+from qgate.scorers.text import Phrase, find, normalise
+
+_EDGES = " \t\n.,;:!?…。，、；：！？؟،؛·*_`#\"'「」『』《》()（）[]【】¿¡"
+_LETTERS = r"A-ZА-Я\u0600-\u06ff\u0e00-\u0e7f'"
+_CLAIMS = "IS|是|为|選|选|は|ОТВЕТ|ES|คือ|ข้อ|هي|هو"
+_LOOKALIKES = str.maketrans("АВСЕНКМОРТХ", "ABCEHKMOPTX")
+
+
+class ExactArgs(Frozen):
+    """Arguments of `exact`."""
+
+    values: tuple[Phrase, ...] = Field(min_length=1, description="Answers any of which is right")
+
+
+def trimmed(text: str) -> str:
+    """Normalised, without punctuation, quotes and Markdown marks around it."""
+    return normalise(text).strip(_EDGES)
+
+
+def _exact(text: str, args: ExactArgs, language: str) -> float:
+    answer = trimmed(text)
+    return float(bool(answer) and answer in {trimmed(value) for value in args.values})
+
+
+class ChoiceArgs(Frozen):
+    """Arguments of `choice`."""
+
+    answer: str = Field(min_length=1, description="Letter of the right option")
+    options: tuple[Phrase, ...] = Field(min_length=2, description="Texts of the options, in the order of `letters`")
+    letters: str = Field(default="ABCDEFGHIJ", description="Letters of the options: ABCD, АБВГ, أبجد, กขคง")
+
+    @model_validator(mode="after")
+    def _answer_is_an_option(self) -> Self:
+        if self.answer not in self.letters[: len(self.options)] or len(self.answer) != 1:
+            raise ValueError("`answer` must be the letter of one of the `options`")
+        return self
+
+
+def _choice(text: str, args: ChoiceArgs, language: str) -> float:
+    letters = args.letters[: len(args.options)]
+    picked = _lettered(text, letters)
+    if picked is None:
+        searched = normalise(text)
+        named = [letter for letter, option in zip(letters, args.options, strict=False) if _names(searched, option)]
+        picked = named[0] if len(named) == 1 else None
+    return float(picked == args.answer)
+
+
+def _names(searched: str, option: str) -> bool:
+    wanted = normalise(option).strip(_EDGES)
+    return bool(wanted) and bool(find(searched, wanted))
+
+
+def _lettered(text: str, letters: str) -> str | None:
+    """The one letter that the answer opens with or names: `B`, `(b)`, `**B**`, `答案是B`, `Answer: B`."""
+    upper = normalise(text).upper()
+    if letters.isascii():
+        upper = upper.translate(_LOOKALIKES)
+    folded = {normalise(letter).upper(): letter for letter in letters}
+    one = "|".join(map(re.escape, folded))
+    opening = re.match(rf"[\W_]*({one})(?:\s*[.)\]:、*]|\s*\Z)", upper)
+    if opening:
+        return folded[opening[1]]
+    alone = rf"(?<![{_LETTERS}])({one})(?![{_LETTERS}])"
+    named = {match[1] for match in re.finditer(rf"(?:[:(*]|{_CLAIMS})\s*\W?{alone}", upper)}
+    return folded[named.pop()] if len(named) == 1 else None
+
+
+EXACT = BuiltIn("exact", ExactArgs, _exact)
+"""1 where the answer, without punctuation around it, is one of `values`."""
+
+CHOICE = BuiltIn("choice", ChoiceArgs, _choice)
+"""1 where the answer picks the right option, by its letter or by its text alone."""

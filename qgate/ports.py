@@ -130,6 +130,26 @@ Scorer = Callable[[str, dict[str, Any], str], float]
 """(answer text, arguments, language) → score in [0, 1]. Pure. Malformed answers score 0; bad arguments: ValueError."""
 
 
+class Task(Protocol):
+    """A stretch of work that is being watched."""
+
+    def advance(self, num: int = 1) -> None:
+        """So many more units are done."""
+
+    def detail(self, text: str) -> None:
+        """What is being done just now, in a few words."""
+
+
+class Watcher(Protocol):
+    """Who is shown what a long run is doing. Called from several threads."""
+
+    def task(self, label: str, total: int | None, done: int = 0) -> AbstractContextManager[Task]:
+        """A stretch of `total` units (None: unknown), of which `done` were there before."""
+
+    def note(self, text: str) -> None:
+        """One line that stays visible."""
+
+
 def load_plugin(group: str, name: str) -> Any:
     """The object registered as `name` under the entry points `qgate.<group>`. Raises PluginError with near matches."""
     known = {point.name: point for point in entry_points(group=f"qgate.{group}")}

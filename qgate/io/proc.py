@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any, Self
 
 import psutil
 
-from qgate.errors import WorldError
+from qgate.errors import Interrupted, WorldError
 
 TAIL_BYTES = 4000
 GRACE_S = 10.0
@@ -60,6 +61,34 @@ def tail(log: Path, num_lines: int = 15) -> str:
     return "\n".join(text.splitlines()[-num_lines:])
 
 
+class _Family:
+    """The children alive in this process, so that an interrupt can stop them from any thread."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.alive: set[Child] = set()
+        self.closed = False
+
+    def add(self, child: Child) -> None:
+        self.alive.add(child)
+
+    def remove(self, child: Child) -> None:
+        with self.lock:
+            self.alive.discard(child)
+
+
+_FAMILY = _Family()
+
+
+def stop_all() -> None:
+    """Stop every child and start no more: what an interrupt does when threads are waiting on them."""
+    with _FAMILY.lock:
+        _FAMILY.closed = True
+        children = list(_FAMILY.alive)
+    for child in children:
+        child.stop()
+
+
 class Child:
     """A running child and all that it starts. Leaving the context stops the whole group."""
 
@@ -70,7 +99,9 @@ class Child:
         self.argv = tuple(str(word) for word in argv)
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as stream:
+        with _FAMILY.lock, log.open("ab") as stream:
+            if _FAMILY.closed:
+                raise Interrupted("interrupted before a child was started")
             self._popen = subprocess.Popen(
                 self.argv,
                 stdin=subprocess.DEVNULL,
@@ -80,6 +111,7 @@ class Child:
                 cwd=cwd,
                 start_new_session=True,
             )
+            _FAMILY.add(self)
 
     @property
     def pid(self) -> int:
@@ -108,6 +140,7 @@ class Child:
             with contextlib.suppress(psutil.Error):
                 process.kill()
         self._popen.wait()
+        _FAMILY.remove(self)
 
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from qgate.schemas.base import Frozen
 
@@ -56,6 +56,22 @@ class GgufSource(Frozen):
     )
 
 
+def _source_kind(value: Any) -> str | None:
+    """The one key that tells the sources apart."""
+    keys = value if isinstance(value, dict) else getattr(type(value), "model_fields", {})
+    return next((kind for kind in ("hub", "path", "gguf") if kind in keys), None)
+
+
+Source = Annotated[
+    Annotated[HubSource, Tag("hub")] | Annotated[LocalSource, Tag("path")] | Annotated[GgufSource, Tag("gguf")],
+    Discriminator(
+        _source_kind,
+        custom_error_type="source",
+        custom_error_message="give one of `hub` (with `revision`), `path`, `gguf`",
+    ),
+]
+
+
 class Baseline(Frozen):
     """How the unquantized model is run."""
 
@@ -94,9 +110,7 @@ class Variant(Frozen):
         default=None, description="Calibration texts, where the algorithm needs them"
     )
     env: EnvName | None = Field(default=None, description="Environment of the quantizer; default: its own lock")
-    checkpoint: HubSource | LocalSource | None = Field(
-        default=None, description="A ready checkpoint instead of a quantizer"
-    )
+    checkpoint: Source | None = Field(default=None, description="A ready checkpoint instead of a quantizer")
     precision: str | None = Field(
         default=None,
         description="Precision as vLLM writes it (W8A8, W4A16); default: read from the quantizer or from config.json",
@@ -253,7 +267,7 @@ class Recipe(Frozen):
     qgate: Literal[1] = Field(description="Version of the recipe format")
     name: Name = Field(description="Name of the recipe; part of the run's id")
     description: str = Field(default="", description="One line for the report")
-    model: HubSource | LocalSource | GgufSource = Field(description="The model before quantization")
+    model: Source = Field(description="The model before quantization")
     baseline: Baseline = Field(default_factory=Baseline, description="How the unquantized model is run")
     variants: dict[Name, Variant] = Field(min_length=1, description="Quantized variants by name")
     engine: EngineSpec = Field(default_factory=EngineSpec, description="The engine that serves every checkpoint")

@@ -1,0 +1,109 @@
+"""The command line: argv in, one call, an exit code out. No logic; the knobs are in the recipe.
+
+Each verb names its function as `module:function`, imported only when it is called, so that `qgate --help` stays quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from qgate import __version__
+from qgate.errors import ExitCode, Interrupted, QgateError
+
+EPILOG = """\
+exit codes: 0 every tier's default variant passes   1 a tier fails   2 the recipe or an argument is wrong
+            3 inconclusive, or could not judge      4 a bug in qgate 130 interrupted; the same command goes on
+start here: qgate init > recipe.yaml; qgate plan recipe.yaml; qgate run recipe.yaml"""
+
+
+def _verb(parsers: Any, name: str, target: str, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = parsers.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    parser.set_defaults(target=f"qgate.commands.{target}")
+    return parser
+
+
+def _results(parser: argparse.ArgumentParser) -> None:
+    default = Path(os.environ.get("QGATE_RESULTS", "results"))
+    parser.add_argument(
+        "--results", type=Path, default=default, metavar="DIR", help="store and runs (default: results)"
+    )
+
+
+def _recipe_verbs(verbs: Any) -> None:
+    run = _verb(verbs, "run", "run:run", "quantize, serve, generate, diff and judge; exit code as below")
+    run.add_argument("recipe", type=Path)
+    _results(run)
+    run.add_argument("--quiet", action="store_true", help="no progress, only the verdict")
+    plan = _verb(verbs, "plan", "plan:plan", "show what a run would do, what is stored already, and sizes")
+    plan.add_argument("recipe", type=Path)
+    _results(plan)
+    show = _verb(verbs, "show", "show:show", "show a finished run's verdict again")
+    show.add_argument("run", nargs="?", help="folder or id of a run (default: the latest)")
+    _results(show)
+    init = _verb(verbs, "init", "init:init", "write a commented starter recipe")
+    init.add_argument("file", type=Path, nargs="?", help="file to write (default: standard output)")
+    schema = _verb(verbs, "schema", "schema:schema", "print the JSON Schema of recipes, or of a plugin's options")
+    which = schema.add_mutually_exclusive_group()
+    which.add_argument("--engine", metavar="NAME", help="options of this engine")
+    which.add_argument("--quantizer", metavar="NAME", help="options of this quantizer")
+
+
+def _other_verbs(verbs: Any) -> None:
+    scan = _verb(verbs, "scan", "scan:scan", "find defects in answers of any origin; no model needed")
+    scan.add_argument("file", help="JSON lines, `-` for standard input")
+    doctor = _verb(verbs, "doctor", "doctor:doctor", "check environments, GPU, versions and disk, with advice")
+    _results(doctor)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line; tests/unit/test_cli.py pins its options."""
+    top = argparse.ArgumentParser(
+        prog="qgate",
+        description="Decides whether a quantized LLM checkpoint may be promoted, per serving interface.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"qgate {__version__}")
+    verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
+    _recipe_verbs(verbs)
+    _other_verbs(verbs)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb and return its exit code: the only catch-all of qgate."""
+    arguments = parser().parse_args(argv)
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        module, function = arguments.target.split(":")
+        call: Callable[[argparse.Namespace], ExitCode] = getattr(import_module(module), function)
+        return int(call(arguments))
+    except KeyboardInterrupt:
+        return _say(Interrupted("interrupted; what was finished is kept", advice="run the same command to go on"))
+    except QgateError as error:
+        return _say(error)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(ExitCode.PASS)
+    except Exception:
+        traceback.print_exc()
+        return _say(QgateError("this is a bug in qgate", advice="report it with the lines above"))
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _say(error: QgateError) -> int:
+    sys.stderr.write(f"qgate: {error.message}\n")
+    if error.advice:
+        sys.stderr.write(f"  fix: {error.advice}\n")
+    return int(error.exit_code)

@@ -1,0 +1,101 @@
+"""A recipe in, what its parts say against each other out. Pure; needs no plugin and no disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from qgate.judge.defects import DEFECTS
+from qgate.schemas.recipe import BASELINE, TOKEN_METRICS, Criterion, GgufSource, Recipe, Tier
+
+PRECISIONS = frozenset({"FP32", "FP16", "BF16", "FP8", "W8A8", "W8A16", "W4A16", "W4A8", "W4A4", "NVFP4", "MXFP4"})
+
+Location = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong in a recipe: the field's path, what is wrong, and the fix where there is one."""
+
+    location: Location
+    message: str
+    advice: str | None = None
+
+
+def crosscheck(recipe: Recipe) -> list[Problem]:
+    """Everything wrong that no single field shows: unknown names, tiers that cannot be judged."""
+    return [*_variants(recipe), *_evalsets(recipe), *(p for name in recipe.tiers for p in _tier(recipe, name))]
+
+
+def evalset_name(use: str) -> str:
+    """`long-text` for `long-text@1`, the folder's name for a path."""
+    return use.rstrip("/").rsplit("/", 1)[-1].split("@", 1)[0]
+
+
+def _variants(recipe: Recipe) -> Iterator[Problem]:
+    for name, variant in recipe.variants.items():
+        if name == BASELINE:
+            yield Problem(("variants", name), "`baseline` is the unquantized model's name", "choose another name")
+        if isinstance(variant.checkpoint, GgufSource):
+            yield Problem(
+                ("variants", name, "checkpoint"), "a GGUF file is no variant for these engines", "give `path` or `hub`"
+            )
+
+
+def _evalsets(recipe: Recipe) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, use in enumerate(recipe.evalsets):
+        name = evalset_name(use.name)
+        if name in seen:
+            yield Problem(("evalsets", index, "name"), f"the evalset {name!r} is listed twice", "keep one of them")
+        seen.add(name)
+        for number, profile in enumerate(use.profiles or ()):
+            if profile not in recipe.sampling:
+                yield _unknown(
+                    ("evalsets", index, "profiles", number), "sampling profile", profile, list(recipe.sampling)
+                )
+
+
+def _tier(recipe: Recipe, name: str) -> Iterator[Problem]:
+    tier, at = recipe.tiers[name], ("tiers", name)
+    known = [BASELINE, *recipe.variants]
+    for index, allowed in enumerate(tier.allow):
+        if allowed not in known and allowed not in PRECISIONS:
+            yield _unknown((*at, "allow", index), "variant or precision", allowed, [*known, *sorted(PRECISIONS)])
+    for field, value in (("default", tier.default), ("fallback", tier.fallback)):
+        if value is not None and value not in known:
+            yield _unknown((*at, field), "variant", value, known)
+    if tier.default in known and not _may_be_allowed(recipe, tier):
+        yield Problem((*at, "default"), f"{tier.default!r} is not among `allow`", f"add {tier.default!r} to `allow`")
+    for index, criterion in enumerate(tier.criteria):
+        yield from _criterion(recipe, criterion, (*at, "criteria", index))
+
+
+def _may_be_allowed(recipe: Recipe, tier: Tier) -> bool:
+    """Whether `allow` admits the default, as far as can be told before precisions are read from checkpoints."""
+    if tier.default == BASELINE or tier.default in tier.allow:
+        return True
+    stated = recipe.variants[tier.default].precision
+    return bool(PRECISIONS & set(tier.allow)) if stated is None else stated in tier.allow
+
+
+def _criterion(recipe: Recipe, criterion: Criterion, at: Location) -> Iterator[Problem]:
+    sets = [evalset_name(use.name) for use in recipe.evalsets]
+    if criterion.evalset is not None and criterion.evalset not in sets:
+        yield _unknown((*at, "evalset"), "evalset of this recipe", criterion.evalset, sets)
+    if criterion.profile is not None and criterion.profile not in recipe.sampling:
+        yield _unknown((*at, "profile"), "sampling profile", criterion.profile, list(recipe.sampling))
+    for index, defect in enumerate(criterion.defects or ()):
+        if defect not in DEFECTS:
+            yield _unknown((*at, "defects", index), "defect", defect, sorted(DEFECTS))
+    needs_tokens = criterion.metric in TOKEN_METRICS or criterion.metric == "garble_nll_increase"
+    if needs_tokens and not recipe.token_evidence.enabled:
+        message = f"{criterion.metric} needs token evidence, which is off"
+        yield Problem((*at, "metric"), message, "set `token_evidence.enabled: true` or drop the criterion")
+
+
+def _unknown(location: Location, what: str, value: str, known: list[str]) -> Problem:
+    near = get_close_matches(value, known, n=1)
+    advice = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
+    return Problem(location, f"no {what} named {value!r}", advice)

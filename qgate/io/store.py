@@ -1,0 +1,106 @@
+"""The store: a content key in, a finished folder out, made at most once. Touches the disk.
+
+    objects/<kind>/<key>/          complete; object.json lists its files and their sizes
+    objects/<kind>/<key>.part/     being made, or left by an interrupted run that the next one goes on from
+    objects/<kind>/<key>.lock      held while it is made: a second run waits, and finds it finished
+
+An object whose files are missing or of another size is dropped on read and made again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from qgate.errors import StoreError
+from qgate.io.files import disk_errors, write_text
+
+MARKER = "object.json"
+POLL_S = 0.2
+
+
+class Store:
+    """A results folder's objects."""
+
+    def __init__(self, root: Path) -> None:
+        """`root`: the results folder; made on first write."""
+        self.root = root
+        self.objects = root / "objects"
+
+    def folder(self, kind: str, key: str) -> Path:
+        """Where the object lies or will lie."""
+        return self.objects / kind / key
+
+    def find(self, kind: str, key: str) -> Path | None:
+        """The complete object's folder, or None. A damaged object is dropped."""
+        folder = self.folder(kind, key)
+        if not folder.is_dir():
+            return None
+        if _is_whole(folder):
+            return folder
+        with disk_errors(folder):
+            shutil.rmtree(folder)
+        return None
+
+    def obtain(
+        self,
+        kind: str,
+        key: str,
+        make: Callable[[Path], None],
+        *,
+        resumable: bool = False,
+        on_wait: Callable[[], None] = lambda: None,
+    ) -> Path:
+        """The object's folder, made by `make(folder)` unless it is there. Raises StoreError and what `make` raises.
+
+        `resumable`: what an interrupted `make` left is handed to the next; otherwise it starts from an empty folder.
+        `on_wait` is called once when another process is making the same object.
+        """
+        if (found := self.find(kind, key)) is not None:
+            return found
+        final = self.folder(kind, key)
+        with disk_errors(final):
+            final.parent.mkdir(parents=True, exist_ok=True)
+            lock = _acquire(FileLock(final.with_suffix(".lock")), on_wait)
+        try:
+            if (found := self.find(kind, key)) is not None:
+                return found
+            part = final.with_suffix(".part")
+            with disk_errors(part):
+                if part.exists() and not resumable:
+                    shutil.rmtree(part)
+                part.mkdir(exist_ok=True)
+                make(part)
+                _finish(part, final)
+            return final
+        finally:
+            lock.release()
+
+
+def _acquire(lock: FileLock, on_wait: Callable[[], None]) -> FileLock:
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        on_wait()
+        lock.acquire(poll_interval=POLL_S)
+    return lock
+
+
+def _finish(part: Path, final: Path) -> None:
+    files = {str(p.relative_to(part)): p.stat().st_size for p in sorted(part.rglob("*")) if p.is_file()}
+    if not files:
+        raise StoreError(f"nothing was written for {final}")
+    write_text(part / MARKER, json.dumps({"files": files}, indent=1) + "\n")
+    part.replace(final)
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        files = json.loads((folder / MARKER).read_text(encoding="utf-8"))["files"]
+        return all((folder / name).stat().st_size == size for name, size in files.items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False

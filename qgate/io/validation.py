@@ -1,0 +1,126 @@
+"""A value checked against a model; what is wrong comes out with file, line, field and near match. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from qgate.crosscheck import Location, Problem
+from qgate.errors import PluginError, RecipeError
+from qgate.io.yaml_tree import Tree
+
+M = TypeVar("M", bound=BaseModel)
+Schema = dict[str, Any]
+MAX_SHOWN = 8
+
+
+class Document:
+    """A parsed file and its name: what messages point into."""
+
+    def __init__(self, name: str, tree: Tree) -> None:
+        self.name = name
+        self.tree = tree
+
+    def validate(self, model: type[M], value: Any, at: Location) -> M:
+        """`value`, which stands at `at`, as a `model`. Raises RecipeError."""
+        try:
+            return model.model_validate(value)
+        except ValidationError as error:
+            raise self.refusal(list(self._problems(error, model, at))) from error
+
+    def refusal(self, problems: list[Problem]) -> RecipeError:
+        """One error that shows every problem (up to eight) with its line."""
+        lines = [self._line(problem) for problem in problems[:MAX_SHOWN]]
+        if len(problems) > MAX_SHOWN:
+            lines.append(f"… and {len(problems) - MAX_SHOWN} more")
+        return RecipeError("\n".join(lines))
+
+    @contextmanager
+    def naming(self, location: Location) -> Iterator[None]:
+        """Turns a PluginError of the block into a RecipeError that names the field and line."""
+        try:
+            yield
+        except PluginError as error:
+            raise self.refusal([Problem(location, error.message, error.advice)]) from error
+
+    def _line(self, problem: Problem) -> str:
+        fix = f" ({problem.advice})" if problem.advice else ""
+        field = f", {_dotted(problem.location)}" if problem.location else ""
+        return f"{self.name}, line {self.tree.line(problem.location)}{field}: {problem.message}{fix}"
+
+    def _problems(self, error: ValidationError, model: type[BaseModel], at: Location) -> Iterator[Problem]:
+        for detail in error.errors():
+            is_about_key = detail["type"] in {"missing", "extra_forbidden"}
+            location = self._location((*at, *detail["loc"]), keep_last=is_about_key)
+            last = detail["loc"][-1] if detail["loc"] else ""
+            if detail["type"] == "extra_forbidden":
+                known = _known_fields(model, detail["loc"][:-1])
+                near = get_close_matches(str(last), known, n=1)
+                advice = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
+                yield Problem(location, f"unknown field `{last}`", advice)
+            elif detail["type"] == "missing":
+                yield Problem(location, f"the field `{last}` is missing")
+            else:
+                yield Problem(location, _worded(detail["msg"], detail["input"]))
+
+    def _location(self, location: Location, *, keep_last: bool) -> Location:
+        """`location` without the parts that name union members and are no fields of the document."""
+        kept: list[str | int] = []
+        here = self.tree.value
+        for index, part in enumerate(location):
+            try:
+                here = here[part]
+            except (KeyError, IndexError, TypeError):
+                if not (keep_last and index == len(location) - 1):
+                    continue
+            kept.append(part)
+        return tuple(kept)
+
+
+def _worded(message: str, found: Any) -> str:
+    message = message.removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
+    return f"{message} (found {found!r})" if isinstance(found, str | int | float | bool) else message
+
+
+def _known_fields(model: type[BaseModel], location: Location) -> list[str]:
+    """Names of the fields that may stand at `location` below `model`, read from its JSON Schema."""
+    schema = model.model_json_schema()
+    here = [schema]
+    for part in location:
+        here = [below for option in _options(here, schema) for below in _below(option, part)]
+    return sorted({name for option in _options(here, schema) for name in option.get("properties", {})})
+
+
+def _options(schemas: list[Schema], root: Schema) -> Iterator[Schema]:
+    """The schemas with references followed and alternatives spread out."""
+    for schema in schemas:
+        if "$ref" in schema:
+            yield from _options([root["$defs"][schema["$ref"].rsplit("/", 1)[-1]]], root)
+        elif alternatives := schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf"):
+            yield from _options(alternatives, root)
+        else:
+            yield schema
+
+
+def _below(schema: Schema, part: str | int) -> list[Schema]:
+    if part in schema.get("properties", {}):
+        return [schema["properties"][part]]
+    if isinstance(part, int):
+        return [schema["items"]] if "items" in schema else []
+    if isinstance(schema.get("additionalProperties"), dict):
+        return [schema["additionalProperties"]]
+    if "patternProperties" in schema:
+        return list(schema["patternProperties"].values())
+    return [schema]  # `part` names a member of a union, not a field
+
+
+def _dotted(location: Location) -> str:
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text

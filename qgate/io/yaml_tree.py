@@ -1,0 +1,141 @@
+"""YAML text in, plain values and the line of every field out. Pure but for PyYAML; refuses what could hurt.
+
+Duplicate keys, alias bombs, cycles and tags that build objects are errors; every error names its line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from qgate.errors import RecipeError
+
+MAX_BYTES = 1 << 20
+MAX_NODES = 100_000
+MAX_DEPTH = 50
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A parsed document: `value` of plain JSON types, `lines` from a field's path to its 1-based line."""
+
+    value: Any
+    lines: dict[Path, int] = field(default_factory=dict)
+
+    def line(self, path: Path) -> int:
+        """Line of the field at `path`, or of its nearest enclosing field that has one."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 1)
+
+
+def parse(data: bytes, name: str) -> Tree:
+    """Parse UTF-8 YAML. `name` is the file's name for messages. Raises RecipeError."""
+    if len(data) > MAX_BYTES:
+        raise RecipeError(f"{name} is {len(data)} bytes; a recipe has at most {MAX_BYTES}")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise RecipeError(
+            f"{name}, line {line}: not UTF-8 ({error.reason})", advice="save the file as UTF-8"
+        ) from error
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        raise RecipeError(f"{name}{_mark(error)}: not valid YAML: {_problem(error)}") from error
+    except RecursionError as error:
+        raise RecipeError(f"{name}: nested too deeply") from error
+    if root is None:
+        raise RecipeError(f"{name} is empty", advice="`qgate init` writes a commented starter")
+    _Weigher(name).weigh(root, 0)
+    reader = _Reader(name, yaml.SafeLoader(""))
+    return Tree(reader.read(root, ()), reader.lines)
+
+
+def _mark(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    return f", line {mark.line + 1}" if mark else ""
+
+
+def _problem(error: yaml.YAMLError) -> str:
+    return str(getattr(error, "problem", None) or error).splitlines()[0]
+
+
+class _Weigher:
+    """Counts what a document would be with every alias written out, without writing it out."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.sizes: dict[int, int] = {}
+        self.open: set[int] = set()
+
+    def weigh(self, node: yaml.Node, depth: int) -> int:
+        line = node.start_mark.line + 1
+        if id(node) in self.open:
+            raise RecipeError(f"{self.name}, line {line}: an alias contains itself")
+        if depth > MAX_DEPTH:
+            raise RecipeError(f"{self.name}, line {line}: nested deeper than {MAX_DEPTH} levels")
+        if id(node) not in self.sizes:
+            self.open.add(id(node))
+            size = 1 + sum(self.weigh(child, depth + 1) for child in _children(node))
+            self.open.remove(id(node))
+            if size > MAX_NODES:
+                raise RecipeError(f"{self.name}, line {line}: aliases expand to more than {MAX_NODES} values")
+            self.sizes[id(node)] = size
+        return self.sizes[id(node)]
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+class _Reader:
+    """Builds plain values from nodes and remembers lines."""
+
+    def __init__(self, name: str, loader: yaml.SafeLoader) -> None:
+        self.name = name
+        self.loader = loader
+        self.lines: dict[Path, int] = {}
+
+    def read(self, node: yaml.Node, path: Path) -> Any:
+        self.lines[path] = node.start_mark.line + 1
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.read(child, (*path, index)) for index, child in enumerate(node.value)]
+        return self._scalar(node)
+
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key, line = self._scalar(key_node), key_node.start_mark.line + 1
+            if not isinstance(key, str):
+                raise RecipeError(
+                    f"{self.name}, line {line}: the field name {key!r} is not text", advice="put it in quotes"
+                )
+            if key in found:
+                first = self.lines[(*path, key)]
+                raise RecipeError(
+                    f"{self.name}, line {line}: `{key}` stands here and on line {first}", advice="keep one"
+                )
+            found[key] = self.read(value_node, (*path, key))
+            self.lines[(*path, key)] = line
+        return found
+
+    def _scalar(self, node: yaml.Node) -> Any:
+        try:
+            value = self.loader.construct_object(node)
+        except (yaml.YAMLError, ValueError) as error:
+            raise RecipeError(f"{self.name}, line {node.start_mark.line + 1}: {_problem_of(error)}") from error
+        return value if value is None or isinstance(value, str | int | float | bool) else str(node.value)
+
+
+def _problem_of(error: Exception) -> str:
+    return _problem(error) if isinstance(error, yaml.YAMLError) else str(error)

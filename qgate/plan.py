@@ -1,0 +1,222 @@
+"""A recipe and its loaded sets in, every step with what its content key is made of out. Pure.
+
+    model ─▶ baseline ─┬▶ generate (set × profile × replicate) ─▶ score: own answers, as the reference for the rest
+                       └▶ quantize ─▶ variant ─▶ generate ─▶ score: the baseline's answers, teacher-forced
+    and the baseline scores each variant's answers, which shows garble without knowing its language.
+
+A key holds all that can change the bytes. It names a checkpoint by its content, so steps behind a variant that is not
+made yet have no key until it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from qgate.crosscheck import evalset_name
+from qgate.schemas.answers import GenerateRequest, Sampling
+from qgate.schemas.base import content_key
+from qgate.schemas.evalset import Evalset, Item
+from qgate.schemas.recipe import BASELINE, EvalsetUse, Recipe, SamplingProfile, Variant
+
+FORMAT = 1
+"""Rises when the layout of stored objects changes, so that old ones are not taken for new."""
+
+
+@dataclass(frozen=True)
+class GenerateStep:
+    """One arm on one set with one profile: `requests` in, as many answers out."""
+
+    variant: str
+    evalset: str
+    profile: str
+    replicate: int
+    requests: tuple[GenerateRequest, ...]
+
+    @property
+    def label(self) -> str:
+        """For progress bars and messages."""
+        again = f" again ({self.replicate})" if self.replicate else ""
+        return f"{self.variant}: {self.evalset} · {self.profile}{again}"
+
+
+@dataclass(frozen=True)
+class ScoreStep:
+    """The answers of `source` (variant, replicate), teacher-forced through `variant`."""
+
+    variant: str
+    source: tuple[str, int]
+    evalset: str
+    profile: str
+    replicate: int
+    top_k: int
+    max_items: int | None
+
+    @property
+    def label(self) -> str:
+        """For progress bars and messages."""
+        whose = "the baseline's" if self.source[0] == BASELINE else f"{self.source[0]}'s"
+        return f"{self.variant}: scoring {whose} answers · {self.evalset} · {self.profile}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every step of a run, in the order in which one server at a time would do them."""
+
+    generate: tuple[GenerateStep, ...]
+    score: tuple[ScoreStep, ...]
+
+    def generate_for(self, variant: str) -> list[GenerateStep]:
+        """The generate steps of one checkpoint."""
+        return [step for step in self.generate if step.variant == variant]
+
+    def score_for(self, variant: str, *, own: bool) -> list[ScoreStep]:
+        """Score steps of one checkpoint: over the baseline's answers (`own`), or over the other variants'."""
+        return [s for s in self.score if s.variant == variant and (s.source == (BASELINE, 0)) == own]
+
+
+@dataclass(frozen=True)
+class EngineIdentity:
+    """What decides the bytes of an arm beside checkpoint and requests."""
+
+    name: str
+    tool: str
+    workers: str
+    device: str
+    dtype: str
+    options: Mapping[str, Any]
+    concurrency: int
+    repeatable: bool
+
+
+def plan(recipe: Recipe, evalsets: Mapping[str, Evalset]) -> Plan:
+    """All steps of `recipe`; `evalsets` maps a use's `name` to the loaded cut."""
+    generate: list[GenerateStep] = []
+    score: list[ScoreStep] = []
+    for use in recipe.evalsets:
+        for profile in use.profiles or tuple(recipe.sampling):
+            generate += _arms(recipe, evalsets[use.name], use, profile)
+            score += _scores(recipe, evalset_name(use.name), profile)
+    return Plan(tuple(generate), tuple(score))
+
+
+def _arms(recipe: Recipe, evalset: Evalset, use: EvalsetUse, profile: str) -> list[GenerateStep]:
+    requests = requests_of(evalset, use, profile, recipe)
+    floor = recipe.noise_floor
+    again = sample(requests, floor.variant_share) if floor.variant_share else ()
+    steps = [(BASELINE, replicate, requests) for replicate in range(1 + floor.replicates)]
+    for variant in recipe.variants:
+        steps += [(variant, 0, requests), *([(variant, 1, again)] if again else [])]
+    return [GenerateStep(variant, evalset.name, profile, replicate, asked) for variant, replicate, asked in steps]
+
+
+def _scores(recipe: Recipe, evalset: str, profile: str) -> list[ScoreStep]:
+    evidence = recipe.token_evidence
+    if not evidence.enabled:
+        return []
+    own = [(BASELINE, replicate) for replicate in range(1 + min(1, recipe.noise_floor.replicates))]
+    forced = [*own, *((variant, 0) for variant in recipe.variants)]
+    foreign = [*own[1:], *((variant, 0) for variant in recipe.variants)]
+    steps = [
+        ScoreStep(variant, (BASELINE, 0), evalset, profile, replicate, evidence.top_k, evidence.max_items)
+        for variant, replicate in forced
+    ]
+    steps += [ScoreStep(BASELINE, source, evalset, profile, 0, 0, evidence.max_items) for source in foreign]
+    return steps
+
+
+def requests_of(evalset: Evalset, use: EvalsetUse, profile: str, recipe: Recipe) -> tuple[GenerateRequest, ...]:
+    """One request per item and seed; the id is `evalset/item/profile/seed`."""
+    sampling = recipe.sampling[profile]
+    return tuple(
+        GenerateRequest(
+            id=f"{evalset.name}/{item.id}/{profile}/{seed}",
+            messages=item.messages,
+            sampling=_effective(sampling, item, use, seed),
+            logprobs=recipe.token_evidence.generation_logprobs,
+        )
+        for item in evalset.items
+        for seed in sampling.seeds
+    )
+
+
+def _effective(profile: SamplingProfile, item: Item, use: EvalsetUse, seed: int) -> Sampling:
+    longest = item.max_tokens or use.max_tokens or profile.max_tokens
+    if use.max_tokens is not None:
+        longest = min(longest, use.max_tokens)
+    return Sampling(**profile.model_dump(exclude={"seeds", "max_tokens"}), max_tokens=longest, seed=seed)
+
+
+def sample(requests: Iterable[GenerateRequest], share: float) -> tuple[GenerateRequest, ...]:
+    """About `share` of the items with all their seeds: an item is in by its id's hash, whatever else is in the set."""
+    return tuple(request for request in requests if _rank(item_of(request.id)) < share)
+
+
+def first_items(ids: Iterable[str], max_items: int | None) -> set[str]:
+    """The request ids of at most `max_items` items, chosen by the hash of the item's id."""
+    wanted = list(ids)
+    items = sorted({item_of(request) for request in wanted}, key=_rank)
+    kept = set(items if max_items is None else items[:max_items])
+    return {request for request in wanted if item_of(request) in kept}
+
+
+def item_of(request_id: str) -> str:
+    """`evalset/item` of a request's id `evalset/item/profile/seed`."""
+    return request_id.rsplit("/", 2)[0]
+
+
+def _rank(item: str) -> float:
+    """A fixed number in [0, 1) from the item's name."""
+    return int.from_bytes(hashlib.sha256(item.encode()).digest()[:8], "big") / 2**64
+
+
+def quantize_key(
+    model_digest: str, variant: Variant, options: Mapping[str, Any], tool: str, files: Mapping[str, str]
+) -> str:
+    """Content key of a quantized checkpoint. `files`: sha256 of the worker and of the calibration file."""
+    calibration = None if variant.calibration is None else variant.calibration.model_dump(mode="json", exclude={"file"})
+    return content_key(
+        {
+            "format": FORMAT,
+            "model": model_digest,
+            "quantizer": variant.quantizer,
+            "options": dict(options),
+            "calibration": calibration,
+            "tool": tool,
+            "files": dict(files),
+        }
+    )
+
+
+def generate_key(step: GenerateStep, checkpoint_digest: str, engine: EngineIdentity) -> str:
+    """Content key of an arm's answers."""
+    return content_key(
+        {
+            "format": FORMAT,
+            "checkpoint": checkpoint_digest,
+            "engine": _identity(engine),
+            "requests": content_key([request.model_dump(mode="json") for request in step.requests]),
+            "replicate": step.replicate,
+        }
+    )
+
+
+def score_key(step: ScoreStep, checkpoint_digest: str, engine: EngineIdentity, source_key: str) -> str:
+    """Content key of teacher-forced scores; `source_key` is the key of the answers that are scored."""
+    return content_key(
+        {
+            "format": FORMAT,
+            "checkpoint": checkpoint_digest,
+            "engine": _identity(engine),
+            "source": source_key,
+            "top_k": step.top_k,
+            "max_items": step.max_items,
+            "replicate": step.replicate,
+        }
+    )
+
+
+def _identity(engine: EngineIdentity) -> dict[str, Any]:
+    return {**vars(engine), "options": dict(engine.options)}

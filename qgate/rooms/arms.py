@@ -1,0 +1,188 @@
+"""One checkpoint and its steps in, stored objects out. Serves it when something is missing, and restarts it once.
+
+Touches the engine and the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Self, TypeVar
+
+from qgate.errors import ArtefactError, DiedError, HungError
+from qgate.io import artefact
+from qgate.io.answer_log import count_by_status, read_answers
+from qgate.io.score_log import ScoreLog
+from qgate.io.store import Store
+from qgate.plan import EngineIdentity, GenerateStep, ScoreStep, generate_key, score_key
+from qgate.ports import Engine, ServeJob, Session, Watcher
+from qgate.rooms.generate import generate, num_done
+from qgate.rooms.score import score, score_requests
+from qgate.schemas.answers import Answer, EngineFacts
+from qgate.schemas.checkpoint import Checkpoint
+from qgate.schemas.evalset import Message
+from qgate.schemas.run import ArmRecord
+
+FACTS = "engine.json"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What every arm of a run shares."""
+
+    engine: Engine
+    store: Store
+    watcher: Watcher
+    prompts: Mapping[str, tuple[Message, ...]]
+    """Request id to messages."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A finished step: its record and its folder in the store."""
+
+    record: ArmRecord
+    folder: Path
+
+    @property
+    def facts(self) -> EngineFacts:
+        """What served it. Raises ArtefactError."""
+        return artefact.load(self.folder / FACTS, EngineFacts)
+
+    def answers(self) -> list[Answer]:
+        """The answers of a generate step. Raises ArtefactError."""
+        return read_answers(self.folder)
+
+
+class Serving:
+    """A checkpoint that can be asked. The engine is opened when the first uncached step comes; leaving closes it."""
+
+    def __init__(self, bench: Bench, job: ServeJob, checkpoint: Checkpoint, identity: EngineIdentity) -> None:
+        self.bench = bench
+        self.job = job
+        self.checkpoint = checkpoint
+        self.identity = identity
+        self.last_facts: EngineFacts | None = None
+        self._stack = ExitStack()
+        self._session: Session | None = None
+        self._starts = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the engine, if it was started."""
+        session, self._session = self._session, None
+        self._stack.close()
+        if session is not None:
+            self.last_facts = session.facts
+
+    def generate(self, step: GenerateStep) -> Arm:
+        """The answers of `step`, from the store or from the engine. Raises EngineError, StoreError."""
+        key = generate_key(step, self.checkpoint.digest, self.identity)
+
+        def make(folder: Path) -> None:
+            with self.bench.watcher.task(step.label, len(step.requests), num_done(folder)) as task:
+                self._with_session(lambda session: generate(session, step.requests, folder, task))
+            self._save_facts(folder)
+
+        folder, wall_s, cached = self._obtain("generations", key, make, step.label)
+        answers = read_answers(folder)
+        record = ArmRecord(
+            step="generate",
+            variant=step.variant,
+            replicate=step.replicate,
+            evalset=step.evalset,
+            profile=step.profile,
+            key=key,
+            cached=cached,
+            num_answers=len(answers),
+            num_by_status=count_by_status(answers),
+            completion_tokens=sum(answer.completion_tokens or 0 for answer in answers),
+            wall_s=wall_s,
+        )
+        return Arm(record, folder)
+
+    def score(self, step: ScoreStep, source: Arm) -> Arm:
+        """The scores of `source`'s answers under this checkpoint. Raises EngineError, StoreError."""
+        key = score_key(step, self.checkpoint.digest, self.identity, source.record.key)
+        requests = score_requests(step, source.answers(), self.bench.prompts)
+
+        def make(folder: Path) -> None:
+            with self.bench.watcher.task(step.label, len(requests), len(ScoreLog(folder).done)) as task:
+                self._with_session(lambda session: score(session, requests, folder, task))
+            self._save_facts(folder)
+
+        folder, wall_s, cached = self._obtain("token_scores", key, make, step.label)
+        record = ArmRecord(
+            step="score",
+            variant=step.variant,
+            replicate=step.replicate,
+            evalset=step.evalset,
+            profile=step.profile,
+            key=key,
+            cached=cached,
+            num_answers=len(requests),
+            completion_tokens=sum(len(request.completion_ids) for request in requests),
+            wall_s=wall_s,
+        )
+        return Arm(record, folder)
+
+    def _obtain(self, kind: str, key: str, make: Callable[[Path], None], label: str) -> tuple[Path, float, bool]:
+        began = monotonic()
+        store, watcher = self.bench.store, self.bench.watcher
+        if (found := store.find(kind, key)) is not None:
+            return found, 0.0, True
+        waits = lambda: watcher.note(f"{label}: another run is at it; waiting for its result")  # noqa: E731
+        folder = store.obtain(kind, key, make, resumable=True, on_wait=waits)
+        return folder, monotonic() - began, False
+
+    def _with_session(self, work: Callable[[Session], T]) -> T:
+        """`work` with the open session; once, on a fresh engine, if it died or hung. Raises EngineError."""
+        try:
+            return work(self._open())
+        except (DiedError, HungError) as error:
+            if self._starts > 1:
+                raise
+            first_line = error.message.splitlines()[0]
+            self.bench.watcher.note(f"{self.job.name}: {first_line}; starting it once more, the rest goes on")
+            self.close()
+            return work(self._open())
+
+    def _open(self) -> Session:
+        if self._session is None:
+            self._starts += 1
+            with self.bench.watcher.task(f"{self.job.name}: starting {self.bench.engine.name}", None):
+                self._session = self._stack.enter_context(self.bench.engine.open(self.job))
+        return self._session
+
+    def _save_facts(self, folder: Path) -> None:
+        if self._session is not None:
+            artefact.save(folder / FACTS, self._session.facts)
+        elif self.last_facts is not None:
+            artefact.save(folder / FACTS, self.last_facts)
+
+
+def facts_of(arms: Sequence[Arm]) -> EngineFacts | None:
+    """What served these arms: the facts of the last one that holds any."""
+    for arm in reversed(arms):
+        try:
+            return arm.facts
+        except ArtefactError:
+            continue
+    return None
+
+
+def with_concurrency(job: ServeJob, identity: EngineIdentity, concurrency: int) -> tuple[ServeJob, EngineIdentity]:
+    """The same service under another load, for the A/A arm."""
+    return replace(job, concurrency=concurrency), replace(identity, concurrency=concurrency)

@@ -55,6 +55,15 @@ class Row:
     latency_s: float
     baseline_nll: float | None = None
     """Mean negative log-likelihood per token of this answer under the baseline, in nats; None where not scored."""
+    excused: tuple[str, ...] = ()
+    """Names of the defects that this answer has and that only the baseline's own answer excuses (not the prompt)."""
+    family: str | None = None
+    """Id of the clean item that this item is a noised twin of; a clean item and its twins count as one item."""
+
+    @property
+    def cluster(self) -> tuple[str, str]:
+        """What is independent of all else: an item, together with its twins, profiles and seeds."""
+        return (self.evalset, self.family or self.item)
 
     @property
     def pair(self) -> tuple[str, str, str, int]:
@@ -77,3 +86,5 @@ class Evidence:
     engine: str = ""
     invalid: Mapping[str, str] = field(default_factory=dict)
     """Variant name to why it could not be run at all (quantizer failed, server died): INCONCLUSIVE, never PASS."""
+    prompts: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """(evalset, item) to the prompt's text, for the examples in reports."""

@@ -16,7 +16,7 @@ class Verdict(StrEnum):
     PASS = "PASS"
     FAIL = "FAIL"
     INCONCLUSIVE = "INCONCLUSIVE"
-    VOID = "VOID"  # a criterion that cannot speak: the baseline itself is on the floor, or nothing in scope
+    VOID = "VOID"  # a criterion that cannot speak: the baseline itself is on the floor
     INVALID = "INVALID"  # the A/A arm fails the criterion: the engine is too noisy for this margin
 
 
@@ -45,6 +45,10 @@ class CriterionResult(Frozen):
     reason: str = Field(description="One line for a person")
     further_items: int | None = Field(default=None, description="Further items that would settle an INCONCLUSIVE")
     flags: tuple[str, ...] = Field(default=(), description="e.g. `implausible gain`")
+    details: dict[str, Any] = Field(
+        default_factory=dict,
+        description="What the metric adds: exact McNemar and flips both ways, or the estimate of each slice",
+    )
 
 
 class VariantVerdict(Frozen):

@@ -5,9 +5,10 @@ Touches the engine and the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
@@ -16,6 +17,7 @@ from typing import Self, TypeVar
 from qgate.errors import ArtefactError, DiedError, HungError
 from qgate.io import artefact
 from qgate.io.answer_log import count_by_status, read_answers
+from qgate.io.files import write_text
 from qgate.io.score_log import ScoreLog
 from qgate.io.store import Store
 from qgate.plan import EngineIdentity, GenerateStep, ScoreStep, generate_key, score_key
@@ -28,6 +30,7 @@ from qgate.schemas.evalset import Message
 from qgate.schemas.run import ArmRecord
 
 FACTS = "engine.json"
+TIMING = "timing.json"
 T = TypeVar("T")
 
 
@@ -92,11 +95,11 @@ class Serving:
         key = generate_key(step, self.checkpoint.digest, self.identity)
 
         def make(folder: Path) -> None:
-            with self.bench.watcher.task(step.label, len(step.requests), num_done(folder)) as task:
+            done = num_done(folder)
+            with self._timed(folder, done), self.bench.watcher.task(step.label, len(step.requests), done) as task:
                 self._with_session(lambda session: generate(session, step.requests, folder, task))
-            self._save_facts(folder)
 
-        folder, wall_s, cached = self._obtain("generations", key, make, step.label)
+        folder, cached = self._obtain("generations", key, make, step.label)
         answers = read_answers(folder)
         record = ArmRecord(
             step="generate",
@@ -109,7 +112,7 @@ class Serving:
             num_answers=len(answers),
             num_by_status=count_by_status(answers),
             completion_tokens=sum(answer.completion_tokens or 0 for answer in answers),
-            wall_s=wall_s,
+            wall_s=_wall_s(folder),
         )
         return Arm(record, folder)
 
@@ -119,11 +122,11 @@ class Serving:
         requests = score_requests(step, source.answers(), self.bench.prompts)
 
         def make(folder: Path) -> None:
-            with self.bench.watcher.task(step.label, len(requests), len(ScoreLog(folder).done)) as task:
+            done = len(ScoreLog(folder).done)
+            with self._timed(folder, done), self.bench.watcher.task(step.label, len(requests), done) as task:
                 self._with_session(lambda session: score(session, requests, folder, task))
-            self._save_facts(folder)
 
-        folder, wall_s, cached = self._obtain("token_scores", key, make, step.label)
+        folder, cached = self._obtain("token_scores", key, make, step.label)
         record = ArmRecord(
             step="score",
             variant=step.variant,
@@ -134,18 +137,31 @@ class Serving:
             cached=cached,
             num_answers=len(requests),
             completion_tokens=sum(len(request.completion_ids) for request in requests),
-            wall_s=wall_s,
+            wall_s=_wall_s(folder),
         )
         return Arm(record, folder)
 
-    def _obtain(self, kind: str, key: str, make: Callable[[Path], None], label: str) -> tuple[Path, float, bool]:
+    def _obtain(self, kind: str, key: str, make: Callable[[Path], None], label: str) -> tuple[Path, bool]:
+        if (found := self.bench.store.find(kind, key)) is not None:
+            return found, True
+
+        def on_wait() -> None:
+            self.bench.watcher.note(f"{label}: another run is at it; waiting for its result")
+
+        return self.bench.store.obtain(kind, key, make, resumable=True, on_wait=on_wait), False
+
+    @contextmanager
+    def _timed(self, folder: Path, num_done: int) -> Iterator[None]:
+        """Leaves beside the answers what served them and how long all attempts took (nothing, if one was killed)."""
+        before = _wall_s(folder) if num_done else 0.0
+        (folder / TIMING).unlink(missing_ok=True)
         began = monotonic()
-        store, watcher = self.bench.store, self.bench.watcher
-        if (found := store.find(kind, key)) is not None:
-            return found, 0.0, True
-        waits = lambda: watcher.note(f"{label}: another run is at it; waiting for its result")  # noqa: E731
-        folder = store.obtain(kind, key, make, resumable=True, on_wait=waits)
-        return folder, monotonic() - began, False
+        try:
+            yield
+        finally:
+            if before is not None:
+                write_text(folder / TIMING, json.dumps({"wall_s": before + monotonic() - began}) + "\n")
+        self._save_facts(folder)
 
     def _with_session(self, work: Callable[[Session], T]) -> T:
         """`work` with the open session; once, on a fresh engine, if it died or hung. Raises EngineError."""
@@ -173,6 +189,13 @@ class Serving:
             artefact.save(folder / FACTS, self.last_facts)
 
 
+def _wall_s(folder: Path) -> float | None:
+    try:
+        return float(json.loads((folder / TIMING).read_text(encoding="utf-8"))["wall_s"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
 def facts_of(arms: Sequence[Arm]) -> EngineFacts | None:
     """What served these arms: the facts of the last one that holds any."""
     for arm in reversed(arms):
@@ -181,8 +204,3 @@ def facts_of(arms: Sequence[Arm]) -> EngineFacts | None:
         except ArtefactError:
             continue
     return None
-
-
-def with_concurrency(job: ServeJob, identity: EngineIdentity, concurrency: int) -> tuple[ServeJob, EngineIdentity]:
-    """The same service under another load, for the A/A arm."""
-    return replace(job, concurrency=concurrency), replace(identity, concurrency=concurrency)

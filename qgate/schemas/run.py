@@ -24,7 +24,9 @@ class ArmRecord(Frozen):
     num_answers: int
     num_by_status: dict[str, int] = Field(default_factory=dict)
     completion_tokens: int = 0
-    wall_s: float = Field(default=0.0, description="0 where cached")
+    wall_s: float | None = Field(
+        default=None, description="Seconds it took when it was made; None where an attempt was killed and its time is unknown"
+    )
 
 
 class Run(Stored):

@@ -1,0 +1,148 @@
+"""A loaded recipe in, everything its steps need out: sets, plan, tools, identities. Reads disk; starts nothing slow."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from qgate import scorers
+from qgate.crosscheck import evalset_name
+from qgate.errors import EvalsetError
+from qgate.io import envs, evalsets
+from qgate.io.files import disk_errors, sha256_file
+from qgate.io.recipe import LoadedRecipe
+from qgate.io.store import Store
+from qgate.plan import EngineIdentity, Plan, plan
+from qgate.ports import Engine, Scorer, ServeJob, Tool, Watcher, load_engine, load_plugin
+from qgate.rooms.arms import Bench, Serving
+from qgate.schemas.checkpoint import Checkpoint
+from qgate.schemas.evalset import Evalset, Item
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A recipe with all that it names looked up."""
+
+    loaded: LoadedRecipe
+    evalsets: Mapping[str, Evalset]
+    """By set name without version."""
+    plan: Plan
+    engine: Engine
+    tool: Tool
+    device: str
+    scorers: Mapping[str, Scorer]
+    bench: Bench
+    folder: Path
+    """Where this run's reports and logs go."""
+
+    @property
+    def store(self) -> Store:
+        """The results folder's objects."""
+        return self.bench.store
+
+    @property
+    def items(self) -> dict[str, Item]:
+        """`evalset/item` to the item."""
+        return {f"{name}/{item.id}": item for name, evalset in self.evalsets.items() for item in evalset.items}
+
+    def options(self, variant: str) -> BaseModel:
+        """The engine's options for one checkpoint."""
+        return self.loaded.variant_engine_options.get(variant, self.loaded.engine_options)
+
+    def identity(self, variant: str, concurrency: int) -> EngineIdentity:
+        """What decides an arm's bytes beside checkpoint and requests."""
+        spec = self.loaded.recipe.engine
+        workers = hashlib.sha256("".join(sha256_file(worker) for worker in self.engine.workers).encode())
+        return EngineIdentity(
+            name=self.engine.name,
+            tool=self.tool.identity,
+            workers=workers.hexdigest(),
+            device=self.device,
+            dtype=self.loaded.recipe.baseline.dtype,
+            options=self.options(variant).model_dump(mode="json"),
+            concurrency=concurrency,
+            repeatable=spec.determinism == "repeatable",
+        )
+
+    def serving(self, checkpoint: Checkpoint, concurrency: int | None = None) -> Serving:
+        """The checkpoint, ready to be asked; nothing is started before something is missing."""
+        recipe = self.loaded.recipe
+        load = concurrency or recipe.engine.concurrency
+        work = self.folder / "work" / f"{checkpoint.name}-{load}"
+        with disk_errors(work):
+            work.mkdir(parents=True, exist_ok=True)
+        job = ServeJob(
+            checkpoint=checkpoint.path,
+            name=checkpoint.name,
+            dtype=recipe.baseline.dtype,
+            options=self.options(checkpoint.name),
+            tool=self.tool,
+            concurrency=load,
+            request_timeout_s=recipe.engine.request_timeout_s,
+            stall_timeout_s=recipe.engine.stall_timeout_s,
+            repeatable=recipe.engine.determinism == "repeatable",
+            max_model_len=None,
+            log=self.folder / "logs" / f"{checkpoint.name}.log",
+            work=work,
+            needs_scores=recipe.token_evidence.enabled,
+        )
+        return Serving(self.bench, job, checkpoint, self.identity(checkpoint.name, load))
+
+
+def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Prepared:
+    """Look up all that the recipe names. Raises EvalsetError, PluginError, EnvError, StoreError."""
+    recipe = loaded.recipe
+    engine = load_engine(recipe.engine.name)
+    tool = _tool(recipe.engine.env or engine.lock)
+    by_use = {use.name: evalsets.load(use, loaded.base) for use in recipe.evalsets}
+    steps = plan(recipe, by_use)
+    prompts = {request.id: request.messages for step in steps.generate for request in step.requests}
+    return Prepared(
+        loaded=loaded,
+        evalsets={evalset_name(name): evalset for name, evalset in by_use.items()},
+        plan=steps,
+        engine=engine,
+        tool=tool,
+        device=engine.device(tool),
+        scorers=_scorers(list(by_use.values())),
+        bench=Bench(engine, Store(results), watcher, prompts),
+        folder=results / "runs" / f"{recipe.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}",
+    )
+
+
+def _tool(spec: str | None) -> Tool:
+    return Tool(python=Path(), identity="none") if spec is None else envs.resolve(spec)
+
+
+def _scorers(sets: Sequence[Evalset]) -> dict[str, Scorer]:
+    """Every scorer that the sets name, its arguments checked. Raises EvalsetError, PluginError."""
+    found: dict[str, Scorer] = {}
+    for evalset in sets:
+        for item in evalset.items:
+            name = item.scorer.name
+            found[name] = found.get(name) or _scorer(name)
+            if name in scorers.NAMES:
+                _check(evalset.name, item)
+    return found
+
+
+def _check(evalset: str, item: Item) -> None:
+    try:
+        scorers.check(item.scorer.name, item.scorer.args)
+    except ValueError as error:
+        raise EvalsetError(f"{evalset}, item {item.id}: scorer {item.scorer.name}: {error}") from error
+
+
+def _scorer(name: str) -> Scorer:
+    if name in scorers.NAMES:
+        return scorers.load(name)
+    if name in {point.name for point in entry_points(group="qgate.scorers")}:
+        plugin: Scorer = load_plugin("scorers", name)
+        return plugin
+    return scorers.load(name)  # raises, with near matches

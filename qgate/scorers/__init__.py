@@ -11,14 +11,17 @@ from typing import Any
 
 from qgate.errors import PluginError
 from qgate.scorers.builtin import BuiltIn
+from qgate.scorers.constraints import CONSTRAINTS
 from qgate.scorers.exact import CHOICE, EXACT
+from qgate.scorers.likeness import BLEU, CHRF, SIMILARITY
 from qgate.scorers.longform import ENUMERATION, FREE_TEXT
 from qgate.scorers.number import NUMBER
 from qgate.scorers.presence import CONTAINS_ALL, ORDERED
 
-_TABLE: dict[str, BuiltIn[Any]] = {
-    scorer.name: scorer for scorer in (CHOICE, CONTAINS_ALL, ENUMERATION, EXACT, FREE_TEXT, NUMBER, ORDERED)
-}
+_BUILT_IN: tuple[BuiltIn[Any], ...] = (
+    BLEU, CHOICE, CHRF, CONSTRAINTS, CONTAINS_ALL, ENUMERATION, EXACT, FREE_TEXT, NUMBER, ORDERED, SIMILARITY,
+)  # fmt: skip
+_TABLE = {scorer.name: scorer for scorer in _BUILT_IN}
 
 NAMES: tuple[str, ...] = tuple(sorted(_TABLE))
 """Names of the built-in scorers."""

@@ -9,6 +9,7 @@ from pydantic import Field
 from qgate.schemas.base import Frozen
 from qgate.scorers.builtin import BuiltIn
 from qgate.scorers.languages import script_share
+from qgate.scorers.novelty import num_fresh
 from qgate.scorers.numerals import han_value
 from qgate.scorers.presence import longest_rising
 from qgate.scorers.segment import characters, words
@@ -65,17 +66,6 @@ def _free_text(text: str, args: FreeTextArgs, language: str) -> float:
     searched = normalise(text)
     held = sum(first(searched, value) is not None for value in args.values) / len(args.values) if args.values else 1.0
     return reached * held * script_share(text, language)
-
-
-def num_fresh(units: list[str], span: int) -> int:
-    """Units that end a run of `span` not met before: all of a text without repetition, one period of a loop."""
-    seen: set[tuple[str, ...]] = set()
-    fresh = min(len(units), span - 1)
-    for end in range(span, len(units) + 1):
-        run = tuple(units[end - span : end])
-        fresh += run not in seen
-        seen.add(run)
-    return fresh
 
 
 ENUMERATION = BuiltIn("enumeration", EnumerationArgs, _enumeration)

@@ -12,6 +12,10 @@ from qgate import scorers
 from qgate.errors import PluginError
 
 EXAMPLES: dict[str, list[dict[str, Any]]] = {
+    "bleu": [{"values": ["the lamp is lit"]}],
+    "chrf": [{"values": ["灯塔亮了", "the lamp is lit"]}],
+    "constraints": [{"checks": [{"name": "punctuation:no_comma"}, {"name": "change_case:lowercase"}], "strict": True}],
+    "similarity": [{"values": ["the lamp is lit"]}],
     "choice": [{"answer": "B", "options": ["one", "two"]}, {"answer": "ب", "options": ["س", "ص"], "letters": "أبجد"}],
     "contains_all": [{"values": ["a", ["灯塔", "燈塔"]], "none_of": ["x"]}, {"values": ["A b"], "normalize": False}],
     "enumeration": [{"count": 3}, {"count": 60, "distinct": False}],
@@ -51,6 +55,8 @@ def test_an_unknown_name_is_refused_with_the_near_match() -> None:
         ("ordered", {"values": ["a"]}, "`values`"),
         ("enumeration", {"count": 0}, "`count`"),
         ("free_text", {"length": "long"}, "`length`"),
+        ("constraints", {"checks": [{"name": "punctuation:no_coma"}]}, "did you mean 'punctuation:no_comma'"),
+        ("constraints", {"checks": [{"name": "keywords:existence", "args": {}}]}, "keywords:existence: `keywords`"),
     ],
 )
 def test_wrong_arguments_are_named_before_any_answer_is_read(name: str, args: dict[str, Any], said: str) -> None:
@@ -73,7 +79,7 @@ def test_scores_any_text_within_0_and_1(name: str, args: dict[str, Any], text: s
     assert 0.0 <= scorers.load(name)(text, args, language) <= 1.0
 
 
-ALPHABET = list("0123456789٠٤๔２,.'- \n十百万亿一二AB答案是第步:()*#|\"「」{}[]") + ["two ", "Step ", "\ud800"]
+ALPHABET = [*"0123456789٠٤๔２,.'- \n十百万亿一二AB答案是第步:()*#|\"「」{}[]", "two ", "Step ", "\ud800"]
 
 
 @pytest.mark.parametrize(("name", "args"), CASES)

@@ -1,0 +1,110 @@
+"""Environment locks: a name in, every pinned package and what the environment must be able to do out. Reads the disk.
+
+A lock is recipes/locks/NAME.txt: `name==version` lines, complete, beneath `# key: value` directives:
+
+    # description: one line
+    # python: 3.11, 3.12         interpreters that it was resolved for
+    # platform: linux-x86_64     sys.platform-machine, several with commas
+    # size_mb: 1500              disk that the built environment takes
+    # first: torch               installed first and with its own dependencies, under the lock's pins: what it needs
+                                 beside them depends on the build that the index hands out (CPU or CUDA)
+    # check: import torch        Python that must run before the environment is taken
+
+Any other comment is for people. Index addresses and options are refused: where packages come from is pip's business.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from qgate.errors import EnvError
+from qgate.io.home import home
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_DIRECTIVE = re.compile(r"#\s*(description|python|platform|size_mb|first|check):\s*(\S.*)")
+_PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([A-Za-z0-9][A-Za-z0-9.+!_-]*)")
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A parsed lock file."""
+
+    name: str
+    path: Path
+    sha256: str
+    description: str
+    pythons: tuple[str, ...]
+    platforms: tuple[str, ...]
+    size_bytes: int
+    first: tuple[str, ...]
+    check: str
+    pins: dict[str, str]
+    """Normalised package name to version."""
+
+
+def folders() -> tuple[Path, ...]:
+    """Where locks lie, first found wins: the user's own, a checkout's, an installed wheel's."""
+    return (home() / "locks", _PACKAGE.parent / "recipes" / "locks", _PACKAGE / "_data" / "recipes" / "locks")
+
+
+def names() -> list[str]:
+    """Every lock's name, sorted."""
+    return sorted({path.stem for folder in folders() if folder.is_dir() for path in folder.glob("*.txt")})
+
+
+def find(name: str) -> Lock:
+    """The lock `name`. Raises EnvError, with the near match where there is one."""
+    for folder in folders():
+        path = folder / f"{name}.txt"
+        if path.is_file():
+            return parse(path)
+    known = names()
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise EnvError(
+        f"no environment named {name!r}",
+        advice=f"{hint}known: {', '.join(['current', *known])}, or a path to a python",
+    )
+
+
+def normalise(name: str) -> str:
+    """A package's name as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def parse(path: Path) -> Lock:
+    """Read a lock file. Raises EnvError on anything but pins, comments and directives."""
+    text = path.read_text(encoding="utf-8")
+    said: dict[str, str] = {}
+    pins: dict[str, str] = {}
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.strip()
+        if directive := _DIRECTIVE.fullmatch(line):
+            said[directive[1]] = directive[2].strip()
+        elif line and not line.startswith("#"):
+            if (pin := _PIN.fullmatch(line)) is None:
+                raise EnvError(f"{path}:{number}: not a `name==version` pin: {line}", advice="pin the package exactly")
+            pins[normalise(pin[1])] = pin[2]
+    missing = [key for key in ("python", "platform", "check") if key not in said]
+    if missing or not pins:
+        raise EnvError(f"{path}: no {' and no '.join(missing) or 'pins'}", advice="see the other locks for the form")
+    return Lock(
+        name=path.stem,
+        path=path,
+        sha256=hashlib.sha256(text.encode()).hexdigest(),
+        description=said.get("description", ""),
+        pythons=_words(said["python"]),
+        platforms=_words(said["platform"]),
+        size_bytes=int(said.get("size_mb", "0")) * 1_000_000,
+        first=_words(said.get("first", "")),
+        check=said["check"],
+        pins=pins,
+    )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in re.split(r"[,\s]+", text) if word)

@@ -1,0 +1,237 @@
+"""Worker: quantizes a checkpoint with llm-compressor. Runs in the tool's own environment; imports nothing of qgate.
+
+In: request.json {model, output, dtype, modifiers: [{name, args}], calibration_file, sequence_length, seed,
+progress_file}. `calibration_file` has a JSON object with `text` or `messages` a line (or is null).
+Out: the directory `output`, and result.json {packages, wall_s, peak_memory_bytes, calibration: {num_samples,
+num_tokens}, notes}; on a known failure result.json {error, advice} and a non-zero exit.
+
+Progress: `progress_file` always holds one whole JSON object {step, done, total}; `done` counts decoder layers over all
+modifiers that run over them. On a CPU the arithmetic is float32 (half precision is several times slower there); scales
+and unquantized weights are saved in `dtype`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import torch
+from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
+from llmcompressor import oneshot
+from llmcompressor.core import LifecycleCallbacks
+from llmcompressor.modifiers.gptq import GPTQModifier
+from llmcompressor.modifiers.quantization import QuantizationModifier
+from llmcompressor.modifiers.transform.awq import AWQModifier
+from llmcompressor.modifiers.transform.smoothquant import SmoothQuantModifier
+from llmcompressor.pipelines.cache import IntermediatesCache
+from safetensors import safe_open
+from torch.utils.data import DataLoader
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+PACKAGES = ("torch", "transformers", "llmcompressor", "compressed-tensors", "safetensors", "numpy")
+MODIFIERS = {kind.__name__: kind for kind in (AWQModifier, GPTQModifier, QuantizationModifier, SmoothQuantModifier)}
+OVER_LAYERS = frozenset({"AWQModifier", "GPTQModifier", "SmoothQuantModifier"})
+WEIGHTS_AND_CONFIG = ("config.json", "recipe.yaml")
+
+
+class Refusal(Exception):
+    """The request cannot be carried out. Carries the fix."""
+
+    def __init__(self, message: str, advice: str) -> None:
+        super().__init__(message)
+        self.advice = advice
+
+
+class Progress:
+    """Writes progress_file whole at every step."""
+
+    def __init__(self, path: Path, total: int) -> None:
+        self.path, self.total, self.done = path, max(total, 1), 0
+        self.say("loading")
+
+    def say(self, step: str, advance: int = 0) -> None:
+        """Record `step`, `advance` further layers done."""
+        self.done = min(self.done + advance, self.total)
+        beside = self.path.with_suffix(".tmp")
+        beside.write_text(json.dumps({"step": step, "done": self.done, "total": self.total}), encoding="utf-8")
+        beside.replace(self.path)
+
+
+def main(request_file: Path, result_file: Path) -> int:
+    """Do what `request_file` asks and say in `result_file` how it went. Returns the exit code."""
+    started = time.monotonic()
+    request = json.loads(request_file.read_text(encoding="utf-8"))
+    try:
+        result = quantize(request)
+    except Refusal as refusal:
+        result_file.write_text(json.dumps({"error": str(refusal), "advice": refusal.advice}), encoding="utf-8")
+        return 1
+    result |= {
+        "packages": {name: version(name) for name in PACKAGES},
+        "wall_s": time.monotonic() - started,
+        "peak_memory_bytes": peak_memory_bytes(),
+    }
+    result_file.write_text(json.dumps(result), encoding="utf-8")
+    return 0
+
+
+def quantize(request: dict[str, Any]) -> dict[str, Any]:
+    """Quantize `request["model"]` into `request["output"]`. Raises Refusal."""
+    torch.manual_seed(request["seed"])
+    source, output = Path(request["model"]), Path(request["output"])
+    dtype, on_gpu = getattr(torch, request["dtype"]), torch.cuda.is_available()
+    model = load_model(source, dtype if on_gpu else torch.float32)
+    layers = model.config.get_text_config().num_hidden_layers
+    modifiers = [make_modifier(spec) for spec in request["modifiers"]]
+    passes = sum(spec["name"] in OVER_LAYERS for spec in request["modifiers"])
+    progress = Progress(Path(request["progress_file"]), layers * passes)
+    texts: list[torch.Tensor] = []
+    if request["calibration_file"] is not None:
+        tokenizer = AutoTokenizer.from_pretrained(source)
+        texts = read_texts(Path(request["calibration_file"]), tokenizer, request["sequence_length"])
+    notes = run(model, modifiers, texts, progress)
+    progress.say("saving")
+    save(model.to(dtype), source, output)
+    check_finite(output)
+    return {
+        "calibration": {"num_samples": len(texts), "num_tokens": sum(ids.shape[1] for ids in texts)},
+        "notes": [*notes, f"computed on {torch.cuda.get_device_name()}" if on_gpu else "computed on CPU in float32"],
+    }
+
+
+def load_model(source: Path, dtype: torch.dtype) -> PreTrainedModel:
+    """The model in `dtype`. Raises Refusal for an architecture that this transformers does not know."""
+    try:
+        return AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
+    except (ValueError, KeyError) as error:
+        raise Refusal(
+            f"transformers {version('transformers')} cannot load {source}: {error}",
+            "use an environment whose transformers knows this architecture (variant's `env`)",
+        ) from None
+
+
+def make_modifier(spec: dict[str, Any]) -> Any:
+    """The llm-compressor modifier that `spec` names."""
+    args = dict(spec["args"])
+    if "config_groups" in args:
+        args["config_groups"] = {
+            name: QuantizationScheme(
+                **{key: QuantizationArgs(**value) if isinstance(value, dict) else value for key, value in group.items()}
+            )
+            for name, group in args["config_groups"].items()
+        }
+    return MODIFIERS[spec["name"]](**args)
+
+
+def read_texts(path: Path, tokenizer: PreTrainedTokenizerBase, sequence_length: int) -> list[torch.Tensor]:
+    """Calibration texts as int64[1, n] with 2 ≤ n ≤ `sequence_length`, chat messages in the model's template."""
+    texts = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        entry = json.loads(line)
+        if "messages" in entry:
+            if tokenizer.chat_template is None:
+                raise Refusal(
+                    "the calibration texts are chat messages, but the model has no chat template",
+                    "use a calibration file with `text` in place of `messages`",
+                )
+            text = tokenizer.apply_chat_template(entry["messages"], tokenize=False)
+            ids = tokenizer(text, add_special_tokens=False).input_ids
+        else:
+            ids = tokenizer(entry["text"]).input_ids
+        if len(ids) >= 2:
+            texts.append(torch.tensor([ids[:sequence_length]]))
+    if not texts:
+        raise Refusal(f"{path} has no text of two tokens or more", "use another calibration file")
+    return texts
+
+
+def run(model: PreTrainedModel, modifiers: list[Any], texts: list[torch.Tensor], progress: Progress) -> list[str]:
+    """Apply the modifiers to `model` in place. Returns what a reader must know about how it went."""
+    loader = DataLoader([{"input_ids": ids[0]} for ids in texts], batch_size=1) if texts else None
+    with layers_reported(progress), pinning_where_possible():
+        oneshot(model=model, recipe=modifiers, dataset=loader, num_calibration_samples=max(len(texts), 1))
+    notes = []
+    for modifier in modifiers:
+        fallen_back = getattr(modifier, "_rtn_fallback_module_names", [])
+        if fallen_back:
+            notes.append(f"GPTQ's Hessian was singular in {len(fallen_back)} modules, which were rounded to nearest")
+    return notes
+
+
+@contextmanager
+def layers_reported(progress: Progress) -> Iterator[None]:
+    """Count a layer at each of llm-compressor's sequential epochs."""
+    original = LifecycleCallbacks.sequential_epoch_end
+
+    def report(*args: Any, **kwargs: Any) -> Any:
+        answer = original(*args, **kwargs)
+        progress.say("quantizing", advance=1)
+        return answer
+
+    LifecycleCallbacks.sequential_epoch_end = report
+    try:
+        yield
+    finally:
+        LifecycleCallbacks.sequential_epoch_end = original
+
+
+@contextmanager
+def pinning_where_possible() -> Iterator[None]:
+    """llm-compressor 0.14's AWQ pins its cache unconditionally, and torch refuses to pin memory without an accelerator.
+
+    Pinning only speeds up copies to one, so where there is none it is left out.
+    """
+    original = IntermediatesCache.pin_memory
+    if not torch.accelerator.is_available():
+        IntermediatesCache.pin_memory = lambda *_args, **_kwargs: None
+    try:
+        yield
+    finally:
+        IntermediatesCache.pin_memory = original
+
+
+def save(model: PreTrainedModel, source: Path, output: Path) -> None:
+    """Save compressed weights and config; tokenizer, template and generation config are the source's, byte for byte."""
+    model.save_pretrained(output, save_compressed=True)
+    for file in source.iterdir():
+        carried = (
+            file.suffix in {".json", ".jinja", ".model", ".txt", ".tiktoken"} and file.name not in WEIGHTS_AND_CONFIG
+        )
+        if file.is_file() and carried and not file.name.endswith(".safetensors.index.json"):
+            shutil.copyfile(file, output / file.name)
+    for file in output.iterdir():
+        file.chmod(0o644)
+
+
+def check_finite(output: Path) -> None:
+    """Raises Refusal where a stored scale or weight is NaN or infinite: such a model can only emit garbage."""
+    for file in sorted(output.glob("*.safetensors")):
+        with safe_open(file, framework="pt") as tensors:
+            for name in tensors.keys():  # noqa: SIM118 (not a dict)
+                tensor = tensors.get_tensor(name)
+                if tensor.is_floating_point() and not torch.isfinite(tensor.float()).all():
+                    raise Refusal(
+                        f"the quantized tensor {name} has values that are not finite",
+                        "use bfloat16 as baseline.dtype, or other calibration texts",
+                    )
+
+
+def peak_memory_bytes() -> int:
+    """The larger of this process's resident peak and the accelerator's allocation peak."""
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return max(resident, torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))

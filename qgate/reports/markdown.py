@@ -1,0 +1,157 @@
+"""summary.md: a run's outcome as GitHub-flavoured Markdown, for a step summary or a comment. Pure: values in, text out.
+
+No text is trusted: names, reasons and model output are escaped, so that none becomes a link, an image, HTML or a table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from qgate.reports.visible import clip, offset_of, one_line
+from qgate.reports.words import (
+    EXIT_MEANING,
+    criterion_name,
+    exit_code,
+    in_tier,
+    interval,
+    labelled,
+    number,
+    precisions,
+    share,
+    size,
+    summary_of,
+    tier_sentence,
+    variants_of,
+    verdict_word,
+)
+from qgate.schemas.run import Run
+from qgate.schemas.verdict import CriterionResult, Example, Verdict, VerdictSheet
+
+NUM_EXAMPLES = 3
+CLIP_CHARACTERS = 160
+_SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|^(?:[#+=-]|\d+(?=[.)](?:\s|$)))")
+_LINKED = re.compile(r"(?i)[@#](?=\w)|(?:https?|ftp|mailto)(?=:)|www(?=\.)")
+_MARK = {
+    "PASS": "✅ PASS",
+    "FAIL": "❌ FAIL",
+    "INCONCLUSIVE": "⚠️ INCONCLUSIVE",
+    "INVALID": "⚠️ INVALID",
+    "VOID": "➖ VOID",
+}
+_COST: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("Bits / weight", "bits_per_weight", number),
+    ("Size", "weight_bytes", size),
+    ("Score", "mean_score", share),
+    ("Defects", "defect_rate", share),
+    ("tok/s", "tokens_per_s", number),
+    ("KL", "kl_mean", number),
+    ("Top-1", "top1_agreement", share),
+)
+
+
+def render(run: Run, sheet: VerdictSheet) -> str:
+    """The summary, ending in a newline."""
+    parts = (_head(run, sheet), _matrix(run, sheet), _reasons(sheet), _cost(run, sheet), _findings(run, sheet))
+    return "\n\n".join(part for part in (*parts, _examples(sheet), _foot(run, sheet)) if part) + "\n"
+
+
+def escape(text: str) -> str:
+    """`text` as plain words on one line, in any place of a Markdown document, a table's cell included.
+
+    What would act is escaped by a backslash (CommonMark 0.31, 2.4); `<`, `>` and `&` become entities; web addresses,
+    mentions and issue numbers, which GitHub links wherever they stand, are broken by a zero-width space.
+    """
+    plain = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _LINKED.sub(r"\g<0>&#8203;", _SPECIAL.sub(_escaped, plain))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    special = found.group()
+    return f"{special}\\" if special.isdigit() else f"\\{special}"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _head(run: Run, sheet: VerdictSheet) -> str:
+    precision = precisions(run, sheet)
+    lines = [f"## qgate: {escape(sheet.recipe)}", ""]
+    for tier in sheet.tiers:
+        mark = _MARK.get(tier.verdict, tier.verdict.value)
+        lines.append(f"- {mark}: **{escape(tier_sentence(tier, precision))}**. {escape(tier.reason)}")
+    return "\n".join(lines) if sheet.tiers else f"{lines[0]}\n\n**Nothing was judged.**"
+
+
+def _matrix(run: Run, sheet: VerdictSheet) -> str:
+    precision, names = precisions(run, sheet), variants_of(sheet)
+    rows = []
+    for tier in sheet.tiers:
+        words = [verdict_word(in_tier(tier, name)) for name in names]
+        rows.append([f"**{escape(tier.tier)}**", *(_MARK.get(word, word) for word in words)])
+    return _table(["Tier", *(escape(labelled(name, precision)) for name in names)], rows) if rows else ""
+
+
+def _reasons(sheet: VerdictSheet) -> str:
+    grouped: dict[tuple[str, ...], list[str]] = {}
+    for tier in sheet.tiers:
+        for variant in tier.variants:
+            for criterion in variant.criteria if variant.allowed else ():
+                if criterion.verdict is not Verdict.PASS:
+                    cells = _criterion(variant.variant, criterion)
+                    grouped.setdefault(cells, []).append(tier.tier)
+    rows = [[*cells[:2], escape(", ".join(tiers)), *cells[2:]] for cells, tiers in grouped.items()]
+    table = _table(["Verdict", "Variant", "Tiers", "Criterion", "Estimate and interval", "Reason"], rows)
+    return f"### What did not pass\n\n{table}" if rows else ""
+
+
+def _criterion(variant: str, criterion: CriterionResult) -> tuple[str, ...]:
+    return (
+        _MARK.get(criterion.verdict, criterion.verdict.value),
+        escape(variant),
+        escape(criterion_name(criterion)),
+        escape(interval(criterion.metric, criterion.estimate)),
+        escape(criterion.reason),
+    )
+
+
+def _cost(run: Run, sheet: VerdictSheet) -> str:
+    precision, names = precisions(run, sheet), [name for name in variants_of(sheet) if summary_of(sheet, name)]
+    rows = []
+    for name in names:
+        cells = [(shown, summary_of(sheet, name).get(key)) for _, key, shown in _COST]
+        rows.append([escape(labelled(name, precision)), *(shown(value) for shown, value in cells)])
+    table = _table(["Variant", *(title for title, _, _ in _COST)], rows)
+    return f"### Quality against cost\n\n{table}" if rows else ""
+
+
+def _findings(run: Run, sheet: VerdictSheet) -> str:
+    lines = [f"- {escape(finding)}" for finding in sheet.findings]
+    lines += [f"- {escape(name)} could not be run: {escape(why)}" for name, why in run.failures.items()]
+    return "### Findings\n\n" + "\n".join(lines) if lines else ""
+
+
+def _examples(sheet: VerdictSheet) -> str:
+    rows = [_example(example) for example in sheet.examples[:NUM_EXAMPLES]]
+    if not rows:
+        return ""
+    table = _table(["Answer", "Defects", "Baseline", "Variant"], rows)
+    return f"<details><summary>The worst answers beside the baseline's</summary>\n\n{table}\n\n</details>"
+
+
+def _example(example: Example) -> list[str]:
+    start = offset_of(example.where)
+    texts = (clip(text, start, CLIP_CHARACTERS) for text in (example.baseline_text, example.variant_text))
+    defects = ", ".join(example.defects) or "no defect"
+    return [escape(f"{example.variant} · {example.id}"), escape(defects), *(escape(text) for text in texts)]
+
+
+def _foot(run: Run, sheet: VerdictSheet) -> str:
+    code = exit_code(sheet)
+    return (
+        f"Run {escape(run.run_id)} · engine {escape(sheet.engine)} · exit code {code.value}: {EXIT_MEANING[code]}. "
+        "The whole evidence is in report.html beside this file."
+    )

@@ -1,0 +1,150 @@
+"""What every report says in the same words: sentences on tiers, numbers with units. Pure: values in, text out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from qgate.errors import ExitCode
+from qgate.schemas.recipe import BASELINE
+from qgate.schemas.run import Run
+from qgate.schemas.verdict import CriterionResult, Estimate, TierVerdict, VariantVerdict, Verdict, VerdictSheet
+
+MISSING = "—"
+NOT_ALLOWED = "n.a."
+EXIT_MEANING = {
+    ExitCode.PASS: "every tier's default variant passes",
+    ExitCode.FAIL: "a tier's default variant fails",
+    ExitCode.INCONCLUSIVE: "no tier fails, but at least one could not be settled",
+}
+_POINTS = frozenset(
+    {
+        "score_loss",
+        "worst_slice_score_loss",
+        "defect_increase",
+        "truncation_increase",
+        "probability_drop",
+    }
+)
+_NATS = frozenset({"kl_mean", "kl_p95", "kl_p99", "kl_p999", "garble_nll_increase"})
+
+
+def exit_code(sheet: VerdictSheet) -> ExitCode:
+    """The exit code that `sheet` stands for; a sheet without tiers decided nothing and is INCONCLUSIVE."""
+    verdicts = {tier.verdict for tier in sheet.tiers}
+    if Verdict.FAIL in verdicts:
+        return ExitCode.FAIL
+    return ExitCode.PASS if verdicts == {Verdict.PASS} else ExitCode.INCONCLUSIVE
+
+
+def variants_of(sheet: VerdictSheet) -> tuple[str, ...]:
+    """Every variant that a tier speaks of, in the order of the sheet, the baseline first where it is there."""
+    names = dict.fromkeys(variant.variant for tier in sheet.tiers for variant in tier.variants)
+    return tuple(sorted(names, key=lambda name: name != BASELINE))
+
+
+def precisions(run: Run, sheet: VerdictSheet) -> dict[str, str]:
+    """Variant name to precision, from the checkpoints and, where one is missing there, from the sheet."""
+    known = {variant.variant: variant.precision for tier in sheet.tiers for variant in tier.variants}
+    return known | {name: checkpoint.precision for name, checkpoint in run.checkpoints.items()}
+
+
+def labelled(name: str, precision: Mapping[str, str]) -> str:
+    """`w8a8 (W8A8)`; the baseline is called by its precision alone, e.g. `FP16`."""
+    if name == BASELINE:
+        return precision.get(name) or "the unquantized baseline"
+    return f"{name} ({precision[name]})" if precision.get(name) else name
+
+
+def tier_sentence(tier: TierVerdict, precision: Mapping[str, str]) -> str:
+    """What a tier may serve, in one sentence: `public-chat may serve w8a8 (W8A8)`."""
+    default = labelled(tier.default, precision)
+    if tier.serve is None:
+        return f"{tier.tier} may serve nothing"
+    if tier.serve == tier.default:
+        return f"{tier.tier} stays {default}" if tier.serve == BASELINE else f"{tier.tier} may serve {default}"
+    why = f"{default} fails" if tier.verdict is Verdict.FAIL else f"{default} is not settled"
+    if tier.serve == BASELINE:
+        return f"{tier.tier} stays {labelled(BASELINE, precision)}: {why}"
+    return f"{tier.tier} may serve {labelled(tier.serve, precision)} instead: {why}"
+
+
+def verdict_word(variant: VariantVerdict | None) -> str:
+    """The cell of a tiers × variants table: a verdict, or `n.a.` where the tier does not allow the variant."""
+    return NOT_ALLOWED if variant is None or not variant.allowed else variant.verdict.value
+
+
+def in_tier(tier: TierVerdict, name: str) -> VariantVerdict | None:
+    """The verdict on variant `name` in `tier`, None where the tier does not speak of it."""
+    return next((variant for variant in tier.variants if variant.variant == name), None)
+
+
+def number(value: Any, digits: int = 3) -> str:
+    """`value` with `digits` significant digits at most; `—` where there is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return MISSING
+    if not math.isfinite(value):
+        return str(float(value))
+    if 100 <= abs(value) < 1e6:
+        return f"{value:.0f}"
+    short = f"{value:.{digits}g}"
+    return short if "e" not in short or not 1e-6 <= abs(value) < 1 else f"{value:.{digits + 4}f}".rstrip("0")
+
+
+def share(value: Any) -> str:
+    """A share in per cent, `—` where there is none."""
+    return f"{value:.1%}".replace("%", " %") if isinstance(value, int | float) and math.isfinite(value) else MISSING
+
+
+def size(value: Any) -> str:
+    """Bytes in decimal units, as disks and hubs count."""
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return MISSING
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(value) >= factor:
+            return f"{number(value / factor)} {unit}"
+    return f"{value:.0f} B"
+
+
+def harm(metric: str, value: float | None) -> str:
+    """A value of `metric` in its unit: percentage points, nats, or per cent."""
+    if value is None or not math.isfinite(value):
+        return MISSING if value is None else str(value)
+    if metric in _NATS:
+        return f"{number(value)} nats"
+    return f"{number(100 * value)} {'pp' if metric in _POINTS else '%'}"
+
+
+def interval(metric: str, estimate: Estimate) -> str:
+    """`1.2 pp [0.3 pp, 2.1 pp]`; `not estimated` where nothing could be."""
+    if estimate.value is None:
+        return "not estimated"
+    return f"{harm(metric, estimate.value)} [{harm(metric, estimate.low)}, {harm(metric, estimate.high)}]"
+
+
+def metric_words(metric: str) -> str:
+    """A metric's name for a sentence."""
+    return metric.replace("_", " ").replace("kl ", "KL ").replace("top1", "top-1")
+
+
+def criterion_name(criterion: CriterionResult) -> str:
+    """`score loss ≤ 2 pp · instruction · language=zh`."""
+    limit = harm(criterion.metric, criterion.margin)
+    return f"{metric_words(criterion.metric)} ≤ {limit} · {criterion.scope}"
+
+
+def not_passed(sheet: VerdictSheet) -> dict[tuple[Verdict, str, str], list[str]]:
+    """(verdict, variant, reason) to the tiers where it holds: allowed variants that did not pass, FAIL first."""
+    grouped: dict[tuple[Verdict, str, str], list[str]] = {}
+    for tier in sheet.tiers:
+        for variant in tier.variants:
+            if variant.allowed and variant.verdict is not Verdict.PASS:
+                grouped.setdefault((variant.verdict, variant.variant, variant.reason), []).append(tier.tier)
+    return dict(sorted(grouped.items(), key=lambda entry: entry[0][0] is not Verdict.FAIL))
+
+
+def summary_of(sheet: VerdictSheet, name: str) -> Mapping[str, Any]:
+    """The summary of one variant; empty where there is none."""
+    found = sheet.summary.get(name)
+    return found if isinstance(found, Mapping) else {}

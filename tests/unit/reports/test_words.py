@@ -1,0 +1,84 @@
+import math
+
+import pytest
+
+from qgate.errors import ExitCode
+from qgate.reports import words
+from qgate.schemas.verdict import Verdict
+from tests.unit.reports import sample
+
+PRECISION = sample.PRECISION
+
+
+def tier(**changes):
+    return sample.sheet().tiers[0].model_copy(update=changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({}, "public-chat may serve w8a8 (W8A8)"),
+        ({"serve": None, "verdict": Verdict.FAIL}, "public-chat may serve nothing"),
+        ({"serve": "baseline", "verdict": Verdict.FAIL}, "public-chat stays FP16: w8a8 (W8A8) fails"),
+        ({"serve": "awq", "verdict": Verdict.FAIL}, "public-chat may serve awq (W4A16) instead: w8a8 (W8A8) fails"),
+        (
+            {"serve": "baseline", "verdict": Verdict.INCONCLUSIVE},
+            "public-chat stays FP16: w8a8 (W8A8) is not settled",
+        ),
+        ({"default": "baseline", "serve": "baseline"}, "public-chat stays FP16"),
+    ],
+)
+def test_what_a_tier_may_serve(changes, sentence):
+    assert words.tier_sentence(tier(**changes), PRECISION) == sentence
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [
+        ([], ExitCode.INCONCLUSIVE),
+        (["PASS"], ExitCode.PASS),
+        (["PASS", "INCONCLUSIVE"], ExitCode.INCONCLUSIVE),
+        (["PASS", "INVALID"], ExitCode.INCONCLUSIVE),
+        (["PASS", "VOID"], ExitCode.INCONCLUSIVE),
+        (["INCONCLUSIVE", "FAIL"], ExitCode.FAIL),
+    ],
+)
+def test_exit_code(verdicts, code):
+    tiers = tuple(tier(verdict=Verdict(verdict)) for verdict in verdicts)
+    assert words.exit_code(sample.sheet().model_copy(update={"tiers": tiers})) is code
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "—"), ("x", "—"), (True, "—"), (0, "0"), (0.1, "0.1"), (1.30000001, "1.3"), (9.7246, "9.72"),
+        (331.8, "332"), (269030.4, "269030"), (2.5e7, "2.5e+07"), (0.00012345, "0.000123"), (1.2e-5, "0.000012"),
+        (-0.0371, "-0.0371"), (math.nan, "nan"), (math.inf, "inf"), (1e-9, "1e-09"),
+    ],
+)  # fmt: skip
+def test_numbers(value, text):
+    assert words.number(value) == text
+
+
+def test_units():
+    assert words.harm("score_loss", 0.02) == "2 pp"
+    assert words.harm("flip_rate", 0.093) == "9.3 %"
+    assert words.harm("kl_mean", 0.06) == "0.06 nats"
+    assert words.harm("kl_mean", None) == "—"
+    assert words.size(163_512_320) == "164 MB"
+    assert words.size(5.4e9) == "5.4 GB"
+    assert words.size(None) == "—"
+    assert words.share(0.713) == "71.3 %"
+    assert words.share(math.nan) == "—"
+
+
+def test_what_did_not_pass_is_said_once_for_all_tiers():
+    grouped = words.not_passed(sample.sheet())
+    assert [key[:2] for key in grouped] == [("FAIL", "gptq"), ("INCONCLUSIVE", "awq")]
+    assert all(tiers == ["public-chat", "agents", "batch-summaries"] for tiers in grouped.values())
+
+
+def test_a_variant_that_a_tier_forbids_has_no_verdict():
+    forbidden = words.in_tier(sample.sheet().tiers[3], "gptq")
+    assert words.verdict_word(forbidden) == "n.a."
+    assert words.verdict_word(None) == "n.a."

@@ -55,6 +55,11 @@ class ScoreStep:
     max_items: int | None
 
     @property
+    def is_reference(self) -> bool:
+        """Whether the baseline's answers are scored: what variants are compared on. Else: others' under the baseline."""
+        return self.source == (BASELINE, 0)
+
+    @property
     def label(self) -> str:
         """For progress bars and messages."""
         whose = "the baseline's" if self.source[0] == BASELINE else f"{self.source[0]}'s"
@@ -74,7 +79,7 @@ class Plan:
 
     def score_for(self, variant: str, *, own: bool) -> list[ScoreStep]:
         """Score steps of one checkpoint: over the baseline's answers (`own`), or over the other variants'."""
-        return [s for s in self.score if s.variant == variant and (s.source == (BASELINE, 0)) == own]
+        return [s for s in self.score if s.variant == variant and s.is_reference == own]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from qgate.errors import ExitCode
 from qgate.schemas.base import Frozen, Stored
 
 
@@ -120,3 +121,11 @@ class VerdictSheet(Stored):
     summary: dict[str, Any] = Field(
         default_factory=dict, description="Per variant: mean scores, defect rates, bits, speed"
     )
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0 every tier's default variant passes, 1 a tier fails, 3 otherwise."""
+        verdicts = {tier.verdict for tier in self.tiers}
+        if Verdict.FAIL in verdicts:
+            return ExitCode.FAIL
+        return ExitCode.PASS if verdicts == {Verdict.PASS} else ExitCode.INCONCLUSIVE

@@ -1,0 +1,140 @@
+"""A loaded recipe in, a judged run out: the only file that knows the order of the stages.
+
+    sets, tools ─▶ baseline checkpoint ─▶ prechecks ─▶ per checkpoint: quantize ─▶ generate ─▶ score ─▶ rows ─▶ verdict
+
+With `engine.parallel: 1` one checkpoint is served at a time, the baseline first. With more, servers are up side by side
+and the baseline stays up until it has scored what the variants wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+
+from qgate.errors import EnvError, Interrupted, StoreError, UserError, WorldError
+from qgate.io import proc
+from qgate.io.recipe import LoadedRecipe
+from qgate.judge.verdict import judge
+from qgate.ports import Watcher
+from qgate.rooms.evidence import gather
+from qgate.rooms.prepare import Prepared, prepare
+from qgate.rooms.publish import publish
+from qgate.rooms.arms import Serving
+from qgate.rooms.variants import obtain_baseline, obtain_variant, precheck_variants
+from qgate.rooms.work import Work
+from qgate.schemas.recipe import BASELINE
+from qgate.schemas.run import Run
+from qgate.schemas.verdict import VerdictSheet
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A judged run and where its reports lie."""
+
+    run: Run
+    sheet: VerdictSheet
+    folder: Path
+
+
+def run(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Outcome:
+    """Do all that is not stored yet, judge, and write the reports. Raises QgateError."""
+    started = datetime.now(UTC)
+    prepared = prepare(loaded, results, watcher)
+    work = Work()
+    with _stage(work, "model"):
+        work.checkpoints[BASELINE] = obtain_baseline(prepared)
+        precheck_variants(prepared, work.checkpoints[BASELINE])
+    with _stage(work, "arms"):
+        if loaded.recipe.engine.parallel == 1:
+            _one_at_a_time(prepared, work)
+        else:
+            _side_by_side(prepared, work)
+    with _stage(work, "rows"):
+        evidence = gather(prepared, work)
+    with _stage(work, "judge"):
+        sheet = judge(evidence, loaded.recipe, prepared.folder.name)
+    return Outcome(*publish(prepared, work, evidence, sheet, started), folder=prepared.folder)
+
+
+@contextmanager
+def _stage(work: Work, name: str) -> Iterator[None]:
+    """Notes the wall time of a stage."""
+    began = monotonic()
+    yield
+    work.timings_s[name] = monotonic() - began
+
+
+def _one_at_a_time(prepared: Prepared, work: Work) -> None:
+    with prepared.serving(work.checkpoints[BASELINE]) as baseline:
+        _baseline_arms(prepared, work, baseline)
+    for name in prepared.loaded.recipe.variants:
+        _variant(prepared, work, name)
+    with prepared.serving(work.checkpoints[BASELINE]) as baseline:
+        _score(prepared, work, baseline, own=False)
+
+
+def _side_by_side(prepared: Prepared, work: Work) -> None:
+    """The same steps with several servers up: the baseline in this thread, the variants in one thread each."""
+    engine, names = prepared.loaded.recipe.engine, list(prepared.loaded.recipe.variants)
+    ready: Future[None] = Future()
+    pool = ThreadPoolExecutor(engine.parallel - 1, thread_name_prefix="variant")
+    try:
+        variants = [pool.submit(_variant, prepared, work, name, ready) for name in names]
+        with prepared.serving(work.checkpoints[BASELINE]) as baseline:
+            _baseline_arms(prepared, work, baseline)
+            ready.set_result(None)
+            for done in variants:
+                done.result()
+            _score(prepared, work, baseline, own=False)
+    except BaseException as error:
+        if not ready.done():
+            ready.set_exception(error)
+        proc.stop_all()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _baseline_arms(prepared: Prepared, work: Work, serving: Serving) -> None:
+    """Baseline and A/A answers, then their own scores. A failure here ends the run: there is nothing to compare with."""
+    other_load = prepared.loaded.recipe.noise_floor.concurrency
+    steps = prepared.plan.generate_for(BASELINE)
+    for step in steps:
+        if step.replicate == 0 or other_load is None:
+            work.add_generated(step, serving.generate(step))
+    if other_load is not None:
+        with prepared.serving(work.checkpoints[BASELINE], other_load) as loaded_otherwise:
+            for step in steps:
+                if step.replicate > 0:
+                    work.add_generated(step, loaded_otherwise.generate(step))
+    _score(prepared, work, serving, own=True)
+
+
+def _variant(prepared: Prepared, work: Work, name: str, baseline: Future[None] | None = None) -> None:
+    """Make, serve and score one variant. What breaks only this variant is noted and the run goes on."""
+    try:
+        checkpoint = work.checkpoints[name] = obtain_variant(prepared, name, work.checkpoints[BASELINE])
+        with prepared.serving(checkpoint) as serving:
+            for step in prepared.plan.generate_for(name):
+                work.add_generated(step, serving.generate(step))
+            if baseline is not None:
+                baseline.result()
+            _score(prepared, work, serving, own=True)
+    except (StoreError, EnvError, UserError, Interrupted):
+        raise
+    except WorldError as error:
+        prepared.bench.watcher.note(f"{name}: {error.message}")
+        work.failures[name] = error.message
+
+
+def _score(prepared: Prepared, work: Work, serving: Serving, *, own: bool) -> None:
+    """The baseline's answers through this checkpoint (`own`), or every other arm's answers through the baseline."""
+    for step in prepared.plan.score_for(serving.checkpoint.name, own=own):
+        source = work.generated.get((*step.source, step.evalset, step.profile))
+        if source is not None:
+            work.add_scored(step, serving.score(step, source))

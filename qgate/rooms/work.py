@@ -1,0 +1,37 @@
+"""What a run has done so far: checkpoints, finished arms, failures. Held in memory; everything in it is in the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from qgate.plan import GenerateStep, ScoreStep
+from qgate.rooms.arms import Arm
+from qgate.schemas.checkpoint import Checkpoint
+
+ArmKey = tuple[str, int, str, str]
+"""(variant, replicate, evalset, profile)."""
+
+
+@dataclass
+class Work:
+    """Filled from several threads, each under its own keys."""
+
+    checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
+    generated: dict[ArmKey, Arm] = field(default_factory=dict)
+    forced: dict[ArmKey, Arm] = field(default_factory=dict)
+    """The baseline's answers, teacher-forced through the key's variant."""
+    under_baseline: dict[ArmKey, Arm] = field(default_factory=dict)
+    """The key's answers, teacher-forced through the baseline."""
+    failures: dict[str, str] = field(default_factory=dict)
+    timings_s: dict[str, float] = field(default_factory=dict)
+
+    def add_generated(self, step: GenerateStep, arm: Arm) -> None:
+        """Note a finished generate step."""
+        self.generated[step.variant, step.replicate, step.evalset, step.profile] = arm
+
+    def add_scored(self, step: ScoreStep, arm: Arm) -> None:
+        """Note a finished score step."""
+        if step.is_reference:
+            self.forced[step.variant, step.replicate, step.evalset, step.profile] = arm
+        else:
+            self.under_baseline[(*step.source, step.evalset, step.profile)] = arm

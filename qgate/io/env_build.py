@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import platform
+import re
 import secrets
 import shutil
 import sys
@@ -27,6 +28,7 @@ from qgate.ports import Task, Tool, Watcher
 
 CHECK_TIMEOUT_S = 600.0
 POLL_S = 0.5
+_COLLECTED = re.compile(r"^(?:Collecting|Requirement already satisfied:) ([A-Za-z0-9._-]+)", re.MULTILINE)
 
 
 def build(name: str, watcher: Watcher, *, again: bool = False) -> Tool:
@@ -101,9 +103,11 @@ def _pip(lock: Lock, argv: Sequence[str], log: Path, task: Task) -> None:
 
 
 def _num_collected(log: Path) -> int:
-    with contextlib.suppress(OSError):
-        return log.read_text(encoding="utf-8", errors="replace").count("\nCollecting ")
-    return 0
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0
+    return len(set(_COLLECTED.findall(text)))
 
 
 def _checked(lock: Lock, target: Path, log: Path) -> dict[str, str]:

@@ -1,0 +1,45 @@
+"""SHA-256 of large files: a path in, a hash out, computed once per size, time and inode. Touches the disk."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from qgate.errors import StoreError
+from qgate.io.files import sha256_file, write_text
+from qgate.io.home import home
+from qgate.schemas.checkpoint import FileRecord
+
+MAX_ENTRIES = 20_000
+
+
+def records(files: Iterable[Path]) -> dict[Path, FileRecord]:
+    """Hash and size of each file. A remembered hash counts only for the very same size, mtime in ns and inode."""
+    cache = home() / "cache" / "sha256.json"
+    known = _read(cache)
+    found: dict[Path, FileRecord] = {}
+    fresh: dict[str, list[int | str]] = {}
+    for file in files:
+        stat = file.stat()
+        stamp = [stat.st_size, stat.st_mtime_ns, stat.st_ino]
+        name = str(file.resolve())
+        entry = known.get(name, [])
+        sha256 = str(entry[3]) if entry[:3] == stamp else sha256_file(file)
+        if entry[:3] != stamp:
+            fresh[name] = [*stamp, sha256]
+        found[file] = FileRecord(sha256=sha256, size_bytes=stat.st_size)
+    if fresh:
+        merged = dict(list({**_read(cache), **fresh}.items())[-MAX_ENTRIES:])
+        with contextlib.suppress(StoreError):  # a cache: without it the files are hashed again
+            write_text(cache, json.dumps(merged, indent=0))
+    return found
+
+
+def _read(cache: Path) -> dict[str, list[int | str]]:
+    try:
+        value = json.loads(cache.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

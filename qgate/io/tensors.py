@@ -1,0 +1,153 @@
+"""The tensors of a checkpoint directory: names, types, shapes and sizes from the safetensors headers. Reads the disk.
+
+Nothing is loaded: a header is 8 bytes of length (little endian) and so much JSON, name to {dtype, shape, data_offsets};
+https://github.com/huggingface/safetensors#format.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qgate.errors import CheckpointError
+
+INDEX = "model.safetensors.index.json"
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+MAX_HEADER_BYTES = 100_000_000
+DTYPE_BITS = {
+    "F64": 64, "I64": 64, "U64": 64, "F32": 32, "I32": 32, "U32": 32, "F16": 16, "BF16": 16, "I16": 16, "U16": 16,
+    "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "I8": 8, "U8": 8, "BOOL": 8, "F6_E2M3": 6, "F6_E3M2": 6, "F4": 4,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One stored tensor. `start` is the offset of its first byte in `file`."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    file: Path
+    start: int
+    size_bytes: int
+
+    @property
+    def num_elements(self) -> int:
+        """Stored elements: packed weights count as the integers that they are packed in."""
+        return math.prod(self.shape)
+
+    def integers(self) -> tuple[int, ...]:
+        """The values of a small I64 tensor, such as `weight_shape`."""
+        with self.file.open("rb") as stream:
+            stream.seek(self.start)
+            return struct.unpack(f"<{self.num_elements}q", stream.read(8 * self.num_elements))
+
+
+def read(folder: Path) -> dict[str, Tensor]:
+    """Every tensor of the checkpoint `folder` by name. Raises CheckpointError, with the fix."""
+    tensors: dict[str, Tensor] = {}
+    for file in shards(folder):
+        for tensor in header(file):
+            if tensor.name in tensors:
+                raise _broken(
+                    f"{folder} has the tensor {tensor.name} twice ({tensors[tensor.name].file.name}, {file.name})"
+                )
+            tensors[tensor.name] = tensor
+    if not tensors:
+        raise _broken(f"{folder} has safetensors files without a tensor")
+    if (folder / INDEX).is_file():
+        _check_index(folder, tensors)
+    return tensors
+
+
+def shards(folder: Path) -> list[Path]:
+    """The weight files that belong to the model, sorted. Raises CheckpointError where they do not make a whole one."""
+    if (folder / INDEX).is_file():
+        named = sorted(set(_weight_map(folder).values()))
+        gone = [name for name in named if not (folder / name).is_file()]
+        if gone:
+            raise _broken(
+                f"{folder} lacks {len(gone)} of {len(named)} weight files that {INDEX} names: {', '.join(gone[:3])}"
+            )
+        return [folder / name for name in named]
+    found = sorted(folder.glob("*.safetensors"))
+    if not found:
+        raise _no_safetensors(folder)
+    if len(found) > 1:
+        raise _broken(f"{folder} has {len(found)} weight files and no {INDEX} that says which belong to the model")
+    return found
+
+
+def header(file: Path) -> list[Tensor]:
+    """The tensors of one file, in its order. Raises CheckpointError where the file is truncated or no safetensors."""
+    size = file.stat().st_size
+    with file.open("rb") as stream:
+        prefix = stream.read(8)
+        length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else size
+        if length > min(size - 8, MAX_HEADER_BYTES):
+            raise _broken(f"{file} is truncated or no safetensors file ({size} bytes, its header ends beyond)")
+        raw = stream.read(length)
+    try:
+        entries: dict[str, Any] = json.loads(raw)
+        tensors = [_tensor(name, entry, file, 8 + length) for name, entry in entries.items() if name != "__metadata__"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _broken(f"{file} has a header that is not a safetensors header: {error}") from None
+    end = max((tensor.start + tensor.size_bytes for tensor in tensors), default=8 + length)
+    if end != size:
+        raise _broken(
+            f"{file} is {'truncated' if end > size else 'longer than its header says'}: {size} bytes, not {end}"
+        )
+    return tensors
+
+
+def _tensor(name: str, entry: dict[str, Any], file: Path, base: int) -> Tensor:
+    begin, end = entry["data_offsets"]
+    shape = tuple(int(size) for size in entry["shape"])
+    bits = DTYPE_BITS.get(entry["dtype"])
+    if bits is not None and (end - begin) * 8 != math.prod(shape) * bits:
+        raise ValueError(f"{name} takes {end - begin} bytes, which {entry['dtype']}{list(shape)} does not")
+    return Tensor(name, entry["dtype"], shape, file, base + begin, end - begin)
+
+
+def _check_index(folder: Path, tensors: dict[str, Tensor]) -> None:
+    weight_map = _weight_map(folder)
+    lost = [name for name, file in weight_map.items() if name not in tensors or tensors[name].file.name != file]
+    if lost:
+        raise _broken(
+            f"{INDEX} of {folder} names {len(lost)} tensors that are not where it says: {', '.join(lost[:3])}"
+        )
+    unknown = [name for name in tensors if name not in weight_map]
+    if unknown:
+        raise _broken(f"{folder} holds {len(unknown)} tensors that {INDEX} does not name: {', '.join(unknown[:3])}")
+
+
+def _weight_map(folder: Path) -> dict[str, str]:
+    try:
+        weight_map = json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"]
+        return {str(name): str(file) for name, file in weight_map.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _broken(f"{folder / INDEX} is not an index with a `weight_map`") from None
+
+
+def _no_safetensors(folder: Path) -> CheckpointError:
+    if _any(folder, PICKLES):
+        return CheckpointError(
+            f"{folder} has its weights as pickles only, which can run code when they are loaded",
+            advice="convert them once, where you trust them: AutoModelForCausalLM.from_pretrained(A).save_pretrained(B)",
+        )
+    if _any(folder, ["*.gguf"]):
+        return CheckpointError(f"{folder} holds a GGUF file", advice="name the file itself: `model: {gguf: FILE}`")
+    return CheckpointError(f"{folder} has no *.safetensors", advice="name the directory that holds the weights")
+
+
+def _any(folder: Path, patterns: Iterable[str]) -> bool:
+    return any(True for pattern in patterns for _ in folder.glob(pattern))
+
+
+def _broken(message: str) -> CheckpointError:
+    return CheckpointError(message, advice="copy or download the checkpoint again: not all of it has arrived")

@@ -21,10 +21,10 @@ from qgate.io import proc
 from qgate.io.recipe import LoadedRecipe
 from qgate.judge.verdict import judge
 from qgate.ports import Watcher
+from qgate.rooms.arms import Serving
 from qgate.rooms.evidence import gather
 from qgate.rooms.prepare import Prepared, prepare
 from qgate.rooms.publish import publish
-from qgate.rooms.arms import Serving
 from qgate.rooms.variants import obtain_baseline, obtain_variant, precheck_variants
 from qgate.rooms.work import Work
 from qgate.schemas.recipe import BASELINE

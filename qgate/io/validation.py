@@ -72,12 +72,16 @@ class Document:
         kept: list[str | int] = []
         here = self.tree.value
         for index, part in enumerate(location):
+            is_last = index == len(location) - 1
             try:
-                here = here[part]
+                below = here[part]
             except (KeyError, IndexError, TypeError):
-                if not (keep_last and index == len(location) - 1):
-                    continue
-            kept.append(part)
+                if keep_last and is_last:
+                    kept.append(part)
+                continue
+            if is_last or isinstance(below, dict | list):
+                kept.append(part)
+                here = below
         return tuple(kept)
 
 

@@ -1,0 +1,70 @@
+"""Recipe reading: every mistake is answered with the file, the line, the field and the near match."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qgate.errors import RecipeError
+from qgate.io.recipe import load
+from tests.unit.recipes import small, write
+
+
+def test_paths_are_absolute_and_options_validated(tmp_path: Path) -> None:
+    loaded = load(write(tmp_path, small()))
+    assert loaded.recipe.model.path == tmp_path / "model"  # type: ignore[union-attr]
+    assert loaded.recipe.variants["w8a8"].checkpoint.path == tmp_path / "w8a8"  # type: ignore[union-attr]
+    assert set(loaded.variant_engine_options) == {"w8a8"}
+    assert loaded.base == tmp_path
+
+
+CASES: list[tuple[dict[str, Any], str, list[str]]] = [
+    ({"temprature": 1}, "unknown field", ["line", "`temprature`", "known:"]),
+    ({"sampling__greedy__temprature": 0}, "near match", ["sampling.greedy.temprature", "did you mean `temperature`?"]),
+    ({"tiers__chat__criteria": [{"metric": "score_los", "margin": 0.1}]}, "metric", ["criteria[0].metric", "score_loss"]),
+    ({"tiers__chat__criteria": []}, "no criteria", ["tiers.chat", "criteria"]),
+    ({"tiers__chat__criteria": ...}, "criteria missing", ["tiers.chat", "criteria"]),
+    ({"tiers__chat__default": "w8a9"}, "unknown default", ["tiers.chat.default", "did you mean `w8a8`?"]),
+    ({"tiers__chat__allow": ["awk"]}, "unknown allowed", ["tiers.chat.allow[0]", "'awk'"]),
+    ({"tiers__chat__fallback": "base"}, "unknown fallback", ["tiers.chat.fallback", "did you mean `baseline`?"]),
+    ({"engine__name": "vlm"}, "engine", ["engine.name", "did you mean 'vllm'?"]),
+    ({"engine__options": {"no_such": 1}}, "engine option", ["engine.options.no_such", "unknown field"]),
+    ({"model": {"pth": "x"}}, "model source", ["model", "`hub`", "`gguf`"]),
+    ({"model": {"hub": "a/b"}}, "hub without revision", ["model.revision", "missing"]),
+    ({"variants": {}}, "no variants", ["variants"]),
+    ({"variants__w8a8__quantizer": "x"}, "two origins", ["variants.w8a8", "exactly one"]),
+    ({"variants__baseline": {"checkpoint": {"path": "x"}}}, "reserved name", ["variants.baseline"]),
+    ({"evalsets": []}, "no sets", ["evalsets"]),
+    ({"evalsets": [{"name": "./tiny"}, {"name": "tiny@1"}]}, "set twice", ["evalsets[1].name", "twice"]),
+    ({"sampling__greedy__seeds": [0, 1]}, "greedy seeds", ["sampling.greedy", "greedy"]),
+    ({"qgate": 2}, "newer format", ["newer", "upgrade qgate"]),
+    ({"tiers__chat__criteria": [{"metric": "score_loss", "margin": 0.1, "evalset": "tin"}]}, "set", ["did you mean `tiny`?"]),
+    ({"tiers__chat__criteria": [{"metric": "defect_rate", "margin": 0.1, "defects": ["loop"]}]}, "defect", ["defects[0]"]),
+    ({"token_evidence": {"enabled": False}, "tiers__chat__criteria": [{"metric": "kl_mean", "margin": 0.1}]}, "tokens", ["off"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "name", "said"), CASES, ids=[case[1] for case in CASES])
+def test_mistakes(tmp_path: Path, changes: dict[str, Any], name: str, said: list[str]) -> None:
+    with pytest.raises(RecipeError) as caught:
+        load(write(tmp_path, small(**changes)))
+    shown = f"{caught.value.message} {caught.value.advice or ''}"
+    for part in ["recipe.yaml, line ", *said]:
+        assert part in shown, shown
+
+
+def test_line_is_the_fields_own(tmp_path: Path) -> None:
+    text = "qgate: 1\nname: x\nmodel: {path: m}\nvariants:\n  a: {checkpoint: {path: c}, presicion: W8A8}\n"
+    with pytest.raises(RecipeError, match=r"line 5, variants\.a\.presicion.*did you mean `precision`"):
+        load(write(tmp_path, text))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "just text", "{}"])
+def test_no_recipe_at_all(tmp_path: Path, text: str) -> None:
+    with pytest.raises(RecipeError):
+        load(write(tmp_path, text))
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="cannot read the recipe"):
+        load(tmp_path / "none.yaml")

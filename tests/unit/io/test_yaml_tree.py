@@ -1,0 +1,52 @@
+"""YAML reading: plain values, the line of each field, and refusal of what could hurt."""
+
+import pytest
+
+from qgate.errors import RecipeError
+from qgate.io.yaml_tree import parse
+
+
+def test_values_and_lines() -> None:
+    tree = parse(b"a: 1\nb:\n  - x\n  - {c: [true, null, 2.5]}\n", "r.yaml")
+    assert tree.value == {"a": 1, "b": ["x", {"c": [True, None, 2.5]}]}
+    assert tree.line(("b", 1, "c")) == 4
+    assert tree.line(("b", 1, "nowhere")) == 4
+
+
+def test_dates_and_other_types_stay_text() -> None:
+    assert parse(b"a: 2026-01-01\n", "r.yaml").value == {"a": "2026-01-01"}
+
+
+def test_aliases_are_followed() -> None:
+    assert parse(b"a: &x {k: 1}\nb: *x\n", "r.yaml").value == {"a": {"k": 1}, "b": {"k": 1}}
+
+
+BOMB = b"a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(
+    f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n".encode() for n in range(1, 10)
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "is empty"),
+        (b"# nothing\n", "is empty"),
+        (b"a: 1\na: 2\n", "line 2: `a` stands here and on line 1"),
+        (b"a: [1,\n", "line 2: not valid YAML"),
+        (b"a: \xff\n", "line 1: not UTF-8"),
+        (b"a: &x [*x]\n", "an alias contains itself"),
+        (BOMB, "aliases expand to more than"),
+        (b"[" * 200 + b"]" * 200, "nested deeper"),
+        (b"[" * 20_000 + b"]" * 20_000, "nested too deeply"),
+        (b"1: x\n", "field name 1 is not text"),
+        (b"a: !!python/object/apply:os.system [x]\n", ""),
+        (b"x" * (2 << 20), "at most"),
+    ],
+)
+def test_refused(data: bytes, said: str) -> None:
+    if said:
+        with pytest.raises(RecipeError, match=r"r\.yaml") as caught:
+            parse(data, "r.yaml")
+        assert said in caught.value.message
+    else:  # a tag never builds an object: its content is read as plain values
+        assert parse(data, "r.yaml").value == {"a": ["x"]}

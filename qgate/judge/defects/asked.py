@@ -1,0 +1,113 @@
+"""What a prompt asks for that would be a defect unasked: prompt in, wishes out. Pure.
+
+A wish excuses: an answer that repeats because it was told to is no loop.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from qgate.judge.defects import mentions, scripts
+
+HEAD_CHARS, TAIL_CHARS = 600, 1200
+"""Instructions stand before or after a pasted document; between them its words are not the user's wish."""
+
+_COUNT = (
+    r"(?:\d+|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty|"
+    r"seventy|eighty|ninety|(?:a |one )?(?:hundred|thousand|million|dozen)|many|several|n)"
+)
+_REPEAT = re.compile(
+    rf"\brepeat|\becho\b|over and over|again and again|(?<!how )\b{_COUNT} (?:more )?times\b|forever|endless|infinite"
+    r"|non-?stop|in a loop|\bloops?\b|copies of|mantra|\bchant|refrain|chorus|lyrics|\bsong|nursery rhyme|recurring"
+    r"|\d ?×|\bpalindrom|tongue.?twister"
+    r"|重[复複]|反[复復]|[\d一二三四五六七八九十百千万两]+ ?[遍次回]|不停|循环|無限|无限|繰り?返|くり返|何度も|반복"
+    r"|\d+ ?번|되풀이"
+    r"|повтор|[\d] раз\b|бесконечн|repit|repet|répèt|répét|\d fois|\d veces|\d vezes|\d volte|wiederhol|\d ?-?mal\b"
+    r"|ripet|herhaal|كرر|تكرار|مرات|مرة|ซ้ำ|\d+ ครั้ง|दोहरा|\d+ बार|חזור|פעמים|tekrar|\d+ kere|lặp|ulang",
+    re.IGNORECASE,
+)
+_SYMBOLS = re.compile(
+    r"(?:exclamation|question) (?:marks?|points?)|asterisk|\bdash|hyphen|\bdots?\b|\bstars?\b|\bhash|\bzero"
+    r"|\bspaces\b"
+    r"|new ?lines?\b|blank lines?|\bletters?\b|\bcharacters?\b|\bsymbols?\b|emoji|separator|divider|horizontal"
+    r"|\bbar\b"
+    r"|ascii|\bbits?\b|binary|\bhex|\bdna\b|\brna\b|nucleotide|codon|sequence|base ?64|matri(?:x|ces)|\bgrid|\btable"
+    r"|\bcsv\b|\blogs?\b|\brows? of|\blines? of|\bdigits?|decimal|pattern|\bpad|placeholder|lorem|sound|scream|laugh"
+    r"|fill|\bbyte|string of|pixel|bitmap|checkerboard|chessboard|board|array|tensor|vector|list of|\d/\d"
+    r"|感叹号|惊叹号|星号|字符|符号|数字|小数|位|空格|换行|表格|矩阵|序列|日志|文字|記号|桁|表|行列|配列|느낌표|글자"
+    r"|숫자|자리"
+    r"|표|восклицат|символ|букв|цифр|знак|строк|таблиц|signos?|dígitos|cifras|letras|caracter|tabla|chiffres"
+    r"|caractères|lettres|tableau|ausrufezeichen|ziffern|stellen|zeichen|buchstab|tabelle|علامة|أرقام|حرف|อักขระ"
+    r"|ตัวอักษร"
+    r"|अक्षर|अंक|סימנ|ספרות|תווים",
+    re.IGNORECASE,
+)
+_DIALOGUE = re.compile(
+    r"dialog|conversation|transcript|\bchat\b|chat ?(?:bot|log|template|ml)|role.?play|interview|screenplay"
+    r"|\bscript\b"
+    r"|\bskit\b|\bplay\b|few.?shot|multi.?turn|system prompt|special tokens?|\btokens?\b|\bllm|\bprompt (?:format"
+    r"|template)"
+    r"|对话|聊天|剧本|訪談|访谈|会話|チャット|대화|채팅|диалог|беседа|разговор|чат|diálogo|conversaci|dialogue"
+    r"|entretien"
+    r"|gespräch|حوار|محادثة|บทสนทนา|संवाद|बातचीत|שיחה|דיאלוג",
+    re.IGNORECASE,
+)
+_NOTHING = re.compile(
+    r"(?:say|reply|respond|answer|output|return|print|write)(?: with)? (?:nothing|an empty|no(?:thing)?\b)"
+    r"|empty (?:string"
+    r"|reply|response|answer|message)|(?:do not|don.?t) (?:say|reply|respond|answer|write|output)|leave .{0,20}blank"
+    r"|remain silent|stay silent|什么都不要|不要回[答复]|空字符串|保持沉默|何も(?:言|書|答)|空文字|아무 ?(?:말|것)도"
+    r"|빈 문자열"
+    r"|ничего не (?:пиши|отвеч|говори)|пуст(?:ую|ой) (?:строк|ответ)|no (?:respondas|digas)|cadena vacía"
+    r"|ne réponds? (?:rien|pas)"
+    r"|chaîne vide|antworte nicht|schreibe? nichts|لا ت(?:جب|كتب)|אל תענה",
+    re.IGNORECASE,
+)
+_DECODING = re.compile(
+    r"mojibake|encod|decod|replacement char|fffd|�|unicode|utf-?8|charset|garbled|latin-?1|cp1252|乱码|编码|亂碼"
+    r"|文字化け|エンコ"
+    r"|인코딩|깨진|кодировк|кракозябр|codificaci|encodage|kodierung|ترميز|קידוד|tokeni[sz]|byte.?pair|\bbpe\b"
+    r"|sentencepiece",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the prompt asks for, or brings along itself."""
+
+    known: bool
+    """Whether there is a prompt with letters in it: only then can an answer be in the wrong script."""
+    weights: dict[str, float]
+    """Scripts of the prompt's own text, in letters of an alphabet."""
+    languages: frozenset[str]
+    """Scripts and languages that it names (see mentions)."""
+    repetition: bool
+    symbols: bool
+    dialogue: bool
+    nothing: bool
+    decoding: bool
+    text: str
+    """Its own words, lower-case, for comparing with what is repeated."""
+
+
+@lru_cache(maxsize=256)
+def asked(prompt: str | None) -> Asked:
+    """What `prompt` asks for; nothing where it is None."""
+    if prompt is None:
+        return Asked(False, {}, frozenset(), False, False, False, False, False, "")
+    wish = prompt if len(prompt) <= HEAD_CHARS + TAIL_CHARS else f"{prompt[:HEAD_CHARS]}\n{prompt[-TAIL_CHARS:]}"
+    weights = scripts.weights(prompt)
+    return Asked(
+        known=bool(weights),
+        weights=weights,
+        languages=mentions.mentioned(wish),
+        repetition=_REPEAT.search(wish) is not None,
+        symbols=_SYMBOLS.search(wish) is not None,
+        dialogue=_DIALOGUE.search(wish) is not None,
+        nothing=_NOTHING.search(wish) is not None,
+        decoding=_DECODING.search(wish) is not None,
+        text=prompt.lower(),
+    )

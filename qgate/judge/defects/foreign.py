@@ -1,0 +1,132 @@
+"""Letters of scripts that have no business in an answer: text, prompt and baseline in, foreign stretches out. Pure.
+
+At home are Latin (names, code and units are written in it everywhere), the scripts of the prompt, of the baseline's
+answer and of the expected language, and those of languages that are named. A gloss in brackets or quotes, a lone Greek
+letter of a formula and a face drawn with letters are no fault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qgate.judge.defects import mentions, scripts
+from qgate.judge.defects.asked import Asked
+from qgate.judge.defects.scripts import Stretch
+from qgate.judge.defects.seen import Seen
+
+OF_LANGUAGE = {
+    "zh": ("Han", "Bopomofo"), "ja": ("Han", "Kana"), "ko": ("Hangul",), "ar": ("Arabic",), "fa": ("Arabic",),
+    "ur": ("Arabic",), "ru": ("Cyrillic",), "uk": ("Cyrillic",), "bg": ("Cyrillic",), "sr": ("Cyrillic",),
+    "he": ("Hebrew",), "el": ("Greek",), "hi": ("Devanagari",), "mr": ("Devanagari",), "ne": ("Devanagari",),
+    "th": ("Thai",), "bn": ("Bengali",), "ta": ("Tamil",), "te": ("Telugu",), "kn": ("Kannada",), "ml": ("Malayalam",),
+    "gu": ("Gujarati",), "pa": ("Gurmukhi",), "ka": ("Georgian",), "hy": ("Armenian",), "am": ("Ethiopic",),
+    "km": ("Khmer",), "lo": ("Lao",), "my": ("Myanmar",), "bo": ("Tibetan",), "si": ("Sinhala",),
+}  # fmt: skip
+_OPENERS = frozenset("([{\"'“‘«„「『《〈（【*_`‹/")
+_LABELS = frozenset(":：=–—|,，、;；")
+_SPACED = frozenset({"Cyrillic", "Arabic", "Hebrew", "Greek", "Devanagari", "Armenian", "Georgian"})
+_GREEK_WORD, _GLOSS_LETTERS = 5, 40
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """The foreign stretches of an answer that nothing excuses, in order."""
+
+    stretches: tuple[Stretch, ...]
+    total_weight: float
+    """Of all letters of the answer."""
+    unspoken: bool
+    """Whether the home scripts had to be guessed from the answer itself."""
+
+    @property
+    def systems(self) -> frozenset[str]:
+        """Writing systems, Han and Kana as one."""
+        return frozenset("Han" if stretch.script == "Kana" else stretch.script for stretch in self.stretches)
+
+    @property
+    def weight(self) -> float:
+        """Of the foreign letters."""
+        return sum(stretch.weight for stretch in self.stretches)
+
+
+NONE = Foreign((), 0.0, False)
+
+
+def find_foreign(seen: Seen, wishes: Asked) -> Foreign:
+    """What of the answer is in a script that is not at home in it."""
+    text = seen.text or ""
+    reference = seen.reference.text if seen.reference is not None else None
+    if scripts.is_plain(text) or mentions.ANY in wishes.languages:
+        return NONE
+    spans = scripts.stretches(text)
+    home = _home(seen, wishes, reference)
+    unspoken = home is None
+    if home is None:
+        home = _guess(spans)
+    named = mentions.mentioned(text)
+    if named and (mentions.ANY in named or len(named) >= 3):
+        return NONE
+    found = [
+        span for index, span in enumerate(spans)
+        if (span.script not in home and not _excused(text, span, named)) or _inside_word(text, spans, index)
+    ]  # fmt: skip
+    return Foreign(tuple(found), sum(span.weight for span in spans), unspoken)
+
+
+def _home(seen: Seen, wishes: Asked, reference: str | None) -> set[str] | None:
+    """Scripts that the answer may use, or None where neither prompt nor baseline nor language says."""
+    known = {"Latin", *wishes.languages}
+    expected = set(OF_LANGUAGE.get((seen.language or "").split("-")[0].lower(), ()))
+    asked = {script for script, weight in wishes.weights.items() if weight >= 1}
+    shown = set(scripts.weights(reference)) if reference and not scripts.is_plain(reference) else set()
+    if not (wishes.known or seen.language or (reference and reference.strip())):
+        return None
+    home = known | expected | asked | shown
+    return home | {"Han"} if "Kana" in home else home
+
+
+def _guess(spans: list[Stretch]) -> set[str]:
+    weight: dict[str, float] = {}
+    for span in spans:
+        weight[span.script] = weight.get(span.script, 0.0) + span.weight
+    total = sum(weight.values())
+    home = {"Latin"} | {script for script, part in weight.items() if part >= 0.25 * total}
+    if spans[0].script == "Latin" and spans[0].num_words >= 5:
+        home = {"Latin"}
+    return home | {"Han"} if "Kana" in home or "Hangul" in home else home
+
+
+def _excused(text: str, span: Stretch, named: frozenset[str]) -> bool:
+    """A gloss, a formula's letter, a face, or a word of a language that the answer itself names."""
+    before = text[: span.start][-2:].rstrip(" ")[-1:]
+    after = text[span.stop : span.stop + 2].lstrip(" ")[:1]
+    if span.script == "Greek" and span.num_letters < _GREEK_WORD:
+        return True
+    if span.script in named and (span.num_letters <= _GLOSS_LETTERS or before in _LABELS or before in _OPENERS):
+        return True
+    if span.num_letters > _GLOSS_LETTERS:
+        return False
+    quoted = before in _OPENERS and not (before in "\"'" and _is_json(text))
+    return (bool(before) and quoted) or after in {"(", "（"} or _is_face(text, span)
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip()[:1] in {"{", "["} or "```json" in text
+
+
+def _is_face(text: str, span: Stretch) -> bool:
+    """¯\\_(ツ)_/¯ and ಠ_ಠ: a single letter that touches a symbol and no other letter."""
+    if span.num_letters > 1:
+        return False
+    left, right = text[span.start - 1 : span.start], text[span.stop : span.stop + 1]
+    return any(side and not side.isalnum() and not side.isspace() and side not in ".,;:!?…" for side in (left, right))
+
+
+def _inside_word(text: str, spans: list[Stretch], index: int) -> bool:
+    """One to three Latin letters in the middle of a word of another script that writes spaces: приvет."""
+    span = spans[index]
+    if span.script != "Latin" or span.num_letters > 3 or span.num_words > 1 or not 0 < index < len(spans) - 1:
+        return False
+    left, right = spans[index - 1], spans[index + 1]
+    touching = left.stop == span.start and right.start == span.stop
+    return touching and left.script == right.script and left.script in _SPACED and text[span.start].islower()

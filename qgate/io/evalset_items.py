@@ -1,0 +1,69 @@
+"""The lines of an items.jsonl: bytes in, validated items out. Touches nothing.
+
+Every fault is named with the file and the line; several are reported at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import ValidationError
+
+from qgate.errors import EvalsetError
+from qgate.schemas.evalset import Item
+
+MOST_SHOWN = 8
+
+
+def parse(data: bytes, name: str) -> tuple[Item, ...]:
+    """The items of a JSON-lines file called `name` in messages. Raises EvalsetError."""
+    items: list[tuple[int, Item]] = []
+    faults: list[str] = []
+    for number, line in lines(data):
+        try:
+            items.append((number, Item.model_validate_json(line.decode())))
+        except UnicodeDecodeError as error:
+            faults.append(f"{name}:{number}: not UTF-8 (byte {error.start + 1} of the line)")
+        except ValidationError as error:
+            faults.append(f"{name}:{number}: {describe(error)}")
+    faults += _inconsistencies(items, name)
+    if faults:
+        more = f"\n  and {len(faults) - MOST_SHOWN} more" if len(faults) > MOST_SHOWN else ""
+        raise EvalsetError(
+            "the items do not validate:\n  " + "\n  ".join(faults[:MOST_SHOWN]) + more,
+            advice="one JSON object a line, UTF-8 without a byte order mark; `qgate schema item` shows the fields",
+        )
+    if not items:
+        raise EvalsetError(f"{name} holds no item", advice="a set without items cannot judge anything")
+    return tuple(item for _, item in items)
+
+
+def lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Line number (from 1) and bytes of every line that is not blank; only LF ends a line."""
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if line.strip():
+            yield number, line
+
+
+def describe(error: ValidationError) -> str:
+    """A pydantic error in one line: `field: what is wrong; …`, without its links and the input's text."""
+    parts = []
+    for fault in error.errors(include_url=False, include_input=False):
+        where = ".".join(str(step) for step in fault["loc"])
+        parts.append(f"{where}: {fault['msg']}" if where else fault["msg"])
+    return "; ".join(parts)
+
+
+def _inconsistencies(items: list[tuple[int, Item]], name: str) -> Iterator[str]:
+    """Ids used twice, twins of nothing, prompts that do not end with the user."""
+    first: dict[str, int] = {}
+    for number, item in items:
+        if item.id in first:
+            yield f"{name}:{number}: the id {item.id!r} is already used in line {first[item.id]}"
+        first.setdefault(item.id, number)
+    clean = {item.id for _, item in items if item.twin_of is None}
+    for number, item in items:
+        if item.twin_of is not None and item.twin_of not in clean:
+            yield f"{name}:{number}: `twin_of` names {item.twin_of!r}, which is no clean item of this set"
+        if item.messages[-1].role != "user":
+            yield f"{name}:{number}: the last message is the {item.messages[-1].role}'s, not the user's"

@@ -1,0 +1,53 @@
+"""The answer log: what was appended survives, a torn last line is dropped, damage elsewhere is an error."""
+
+from pathlib import Path
+
+import pytest
+
+from qgate.errors import ArtefactError
+from qgate.io.answer_log import AnswerLog, count_by_status, read_answers
+from qgate.schemas.answers import Answer
+
+
+def answer(number: int) -> Answer:
+    return Answer(
+        id=f"s/i{number}/p/0", text="täxt\u2028\n" * number, status="ok", latency_s=0.5, token_ids=(1, number)
+    )
+
+
+def fill(folder: Path, count: int) -> None:
+    with AnswerLog(folder) as log:
+        for number in range(count):
+            log.append(answer(number))
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    fill(tmp_path, 3)
+    assert read_answers(tmp_path) == [answer(0), answer(1), answer(2)]
+
+
+@pytest.mark.parametrize("cut", [1, 5, 40])
+def test_torn_last_line(tmp_path: Path, cut: int) -> None:
+    fill(tmp_path, 3)
+    path = tmp_path / "answers.jsonl"
+    path.write_bytes(path.read_bytes()[:-cut])
+    log = AnswerLog(tmp_path)
+    assert log.done == {answer(0).id, answer(1).id}
+    with log:
+        log.append(answer(2))
+    assert read_answers(tmp_path) == [answer(0), answer(1), answer(2)]
+
+
+def test_damage_in_the_middle(tmp_path: Path) -> None:
+    fill(tmp_path, 2)
+    path = tmp_path / "answers.jsonl"
+    path.write_bytes(b"{}\n" + path.read_bytes())
+    with pytest.raises(ArtefactError, match="no answer"):
+        read_answers(tmp_path)
+
+
+def test_counts() -> None:
+    assert count_by_status([answer(0), answer(1), answer(2).model_copy(update={"status": "error"})]) == {
+        "ok": 2,
+        "error": 1,
+    }

@@ -1,0 +1,234 @@
+"""The asynchronous side of a client's run: workers that call, and a watch that ends them all. Opens sockets.
+
+Only transport errors are tried again, with back-off. A call that takes too long, or that the server refuses, is a reply
+that says so; what ends a flight is the server's death or a silence longer than the watchdog allows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable, Iterator
+
+import httpx
+import orjson
+
+from qgate.errors import DiedError, EngineError, HungError
+from qgate.io.calls import Call, Reply, Target
+
+MAX_ATTEMPTS = 4
+BACKOFF_S = 0.25
+PROBE_TIMEOUT_S = 5.0
+GO_ON = "run the same command again: it goes on after the answers that were kept"
+LIVENESS_S = 0.25
+"""How often the watch looks whether the server's process still runs."""
+
+
+class Flight:
+    """The asynchronous side of a run: workers that call, and a watch that ends them all."""
+
+    def __init__(
+        self, target: Target, calls: Iterator[Call], budget: int | None, deliver: Callable[[Reply], None]
+    ) -> None:
+        self._target = target
+        self._watch = target.watch
+        self._calls = calls
+        self._budget = budget
+        self._deliver = deliver
+        self._spent = 0
+        self._in_flight = 0
+        self._freed = asyncio.Condition()
+        self._tls = target.base_url.startswith("https") and httpx.create_ssl_context(trust_env=target.trust_env)
+        self._progress_at = time.monotonic()
+        self._pulse = -1.0
+        self._pulse_of = -1.0
+
+    async def fly(self) -> None:
+        """Run all calls. Raises DiedError, HungError or what the calls raise."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                watch = group.create_task(self._watch_over())
+                workers = [group.create_task(self._work()) for _ in range(self._target.concurrency)]
+                await asyncio.gather(*workers)
+                watch.cancel()
+        except BaseExceptionGroup as several:
+            raise _most_telling(several) from None
+
+    def _open(self) -> httpx.AsyncClient:
+        """A client for one worker. One connection each: httpx's pool costs 13 ms a call with 256 in it."""
+        return httpx.AsyncClient(
+            base_url=self._target.base_url,
+            headers=self._target.headers(),
+            timeout=httpx.Timeout(None, connect=PROBE_TIMEOUT_S),
+            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1),
+            verify=self._tls,
+            trust_env=self._target.trust_env,
+        )
+
+    async def _work(self) -> None:
+        if (first := next(self._calls, None)) is None:
+            return
+        async with self._open() as http:
+            for call in itertools.chain([first], self._calls):
+                self._deliver(await self._chain(http, call))
+
+    async def _chain(self, http: httpx.AsyncClient, call: Call) -> Reply:
+        while True:
+            await self._take(call.cost)
+            try:
+                reply = await self._answered(http, call)
+            finally:
+                await self._give(call.cost)
+            self._progress_at = time.monotonic()
+            if call.then is None or reply.body is None:
+                return reply
+            call = call.then(reply.body)
+
+    async def _take(self, cost: int) -> None:
+        async with self._freed:
+            while self._budget is not None and self._in_flight and self._spent + cost > self._budget:
+                await self._freed.wait()
+            if not self._in_flight:
+                self._progress_at = time.monotonic()
+            self._in_flight += 1
+            self._spent += cost
+
+    async def _give(self, cost: int) -> None:
+        async with self._freed:
+            self._in_flight -= 1
+            self._spent -= cost
+            self._freed.notify_all()
+
+    async def _answered(self, http: httpx.AsyncClient, call: Call) -> Reply:
+        content = orjson.dumps(call.body)
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            began = time.monotonic()
+            try:
+                async with asyncio.timeout(self._target.request_timeout_s):
+                    response = await http.post(call.path, content=content)
+            except TimeoutError:
+                limit = f"no answer within {self._target.request_timeout_s:g} s"
+                return Reply(call.id, "timeout", None, limit, time.monotonic() - began, attempt)
+            except httpx.TransportError as error:
+                await self._end_if_dead(error, last=attempt == MAX_ATTEMPTS)
+                if attempt == MAX_ATTEMPTS:
+                    return Reply(call.id, "error", None, describe(error), time.monotonic() - began, attempt)
+                await asyncio.sleep(BACKOFF_S * 2 ** (attempt - 1))
+                continue
+            return await self._reply(http, call.id, response, (time.monotonic() - began, attempt))
+        raise AssertionError("the last attempt returns")
+
+    async def _reply(
+        self, http: httpx.AsyncClient, call_id: str, response: httpx.Response, timing: tuple[float, int]
+    ) -> Reply:
+        if response.status_code >= 500:
+            await self._end_if_unhealthy(http, response)
+        if response.is_error:
+            said = f"HTTP {response.status_code}: {self._target.redact(_server_message(response))}"
+            return Reply(call_id, "error", None, said, *timing, response.status_code)
+        try:
+            body = orjson.loads(response.content)
+        except orjson.JSONDecodeError as error:
+            said = f"the answer is no JSON ({error}): {self._target.redact(response.text[:200])}"
+            return Reply(call_id, "error", None, said, *timing, response.status_code)
+        return Reply(call_id, "ok", body, None, *timing, response.status_code)
+
+    async def _end_if_dead(self, error: httpx.TransportError, *, last: bool) -> None:
+        """Raise DiedError where the process has ended, or where nobody listens any more after the last attempt."""
+        await asyncio.sleep(0.05)  # a killed server's sockets close a moment before its exit can be seen
+        if ended := self._watch.how_ended():
+            raise DiedError(ended, advice=GO_ON)
+        if last and isinstance(error, httpx.ConnectError):
+            raise DiedError(
+                f"{self._watch.name} is gone: {self._target.base_url}: {describe(error)}{self._watch.log_tail()}",
+                advice=GO_ON,
+            )
+
+    async def _end_if_unhealthy(self, http: httpx.AsyncClient, failed: httpx.Response) -> None:
+        """A 5xx of a server whose engine has died is no answer: raise DiedError."""
+        if self._watch.health_path is None:
+            return
+        try:
+            health = await http.get(self._watch.health_path, timeout=PROBE_TIMEOUT_S)
+        except httpx.HTTPError as error:
+            said = describe(error)
+        else:
+            if not health.is_error:
+                return
+            said = f"HTTP {health.status_code}"
+        raise DiedError(
+            f"{self._watch.name} is dying: after HTTP {failed.status_code} "
+            f"({self._target.redact(_server_message(failed))[:300]}) its health is {said}{self._watch.log_tail()}",
+            advice=GO_ON,
+        )
+
+    async def _watch_over(self) -> None:
+        async with self._open() as http:
+            await self._watch_with(http)
+
+    async def _watch_with(self, http: httpx.AsyncClient) -> None:
+        patience_s = self._watch.stall_timeout_s
+        while True:
+            await asyncio.sleep(min(LIVENESS_S, patience_s / 4))
+            if ended := self._watch.how_ended():
+                raise DiedError(ended, advice=GO_ON)
+            idle_s = time.monotonic() - self._progress_at
+            if not self._in_flight or idle_s < patience_s / 2:
+                continue
+            if self._pulse_of != self._progress_at:  # once per silence, half-way: what the pulse must grow from
+                self._pulse_of = self._progress_at
+                self._pulse = await self._read_pulse(http)
+            elif idle_s > patience_s:
+                await self._end_if_hung(http, idle_s)
+
+    async def _end_if_hung(self, http: httpx.AsyncClient, idle_s: float) -> None:
+        since = self._progress_at
+        pulse = await self._read_pulse(http)
+        if self._progress_at != since:
+            return
+        if pulse > self._pulse:
+            self._progress_at = time.monotonic()
+            return
+        raise HungError(
+            f"{self._watch.name} finished nothing for {idle_s:.0f} s with {self._in_flight} requests in flight"
+            f"{self._watch.log_tail()}",
+            advice="look at the log; if the server is only slow, raise engine.stall_timeout_s",
+        )
+
+    async def _read_pulse(self, http: httpx.AsyncClient) -> float:
+        """Work done so far; -1 where the server does not tell."""
+        if self._watch.pulse_path is None:
+            return -1.0
+        try:
+            response = await http.get(
+                self._watch.pulse_path, timeout=min(PROBE_TIMEOUT_S, self._watch.stall_timeout_s / 2)
+            )
+        except httpx.HTTPError:
+            return -1.0
+        return self._watch.pulse(response.text)
+
+
+def _most_telling(several: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Of errors that came together, the one to show: qgate's own before others."""
+    leaves = [
+        leaf for error in several.exceptions
+        for leaf in ([_most_telling(error)] if isinstance(error, BaseExceptionGroup) else [error])
+    ]  # fmt: skip
+    return next((leaf for leaf in leaves if isinstance(leaf, EngineError)), leaves[0])
+
+
+def _server_message(response: httpx.Response) -> str:
+    """The message inside an OpenAI-style error body, or the body."""
+    try:
+        body = orjson.loads(response.content)
+    except orjson.JSONDecodeError:
+        return response.text
+    error = body.get("error", body) if isinstance(body, dict) else body
+    found = error.get("message", error) if isinstance(error, dict) else error
+    return str(found)
+
+
+def describe(error: Exception) -> str:
+    """An exception in one line, its type first."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,300 @@
+"""The client against a small server: what is tried again, what is an answer, what ends the run, how fast it goes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from qgate.errors import DiedError, EngineError, HungError
+from qgate.io import flight
+from qgate.io.calls import Call, Reply, Target, Watch
+from qgate.io.client import Client
+from tests.http_stub import HttpStub, Request
+
+KEY = "sk-very-secret-4711"
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flight, "BACKOFF_S", 0.01)
+    monkeypatch.setattr(flight, "LIVENESS_S", 0.05)
+
+
+def client(
+    url: str, *, concurrency: int = 8, request_timeout_s: float = 5.0, key: str | None = None, **watch: Any
+) -> Client:
+    return Client(
+        Target(url, concurrency, request_timeout_s, Watch(**{"name": "stub", "stall_timeout_s": 5.0, **watch}), key=key)
+    )
+
+
+def calls(count: int, path: str = "/go", cost: int = 0) -> list[Call]:
+    return [Call(str(index), path, {"index": index}, cost) for index in range(count)]
+
+
+async def echo(request: Request) -> tuple[int, Any]:
+    return 200, request.body
+
+
+def test_every_call_is_answered_and_connections_are_kept() -> None:
+    with HttpStub(echo) as stub:
+        found = list(client(stub.url).run(calls(200)))
+    assert {reply.id: reply.body for reply in found} == {str(index): {"index": index} for index in range(200)}
+    assert {(reply.status, reply.attempt) for reply in found} == {("ok", 1)}
+    assert stub.num_connections <= 10
+
+
+def test_replies_come_as_they_finish_and_concurrency_is_bounded() -> None:
+    async def slow_first(request: Request) -> tuple[int, Any]:
+        await asyncio.sleep(0.3 if request.body["index"] == 0 else 0.01)
+        return 200, {}
+
+    with HttpStub(slow_first) as stub:
+        found = [reply.id for reply in client(stub.url, concurrency=4).run(calls(20))]
+    assert found[-1] == "0"
+    assert stub.most_in_flight == 4
+
+
+def test_a_thousand_calls_at_256_are_not_held_up_by_the_client() -> None:
+    async def after_a_moment(request: Request) -> tuple[int, Any]:
+        await asyncio.sleep(0.2)
+        return 200, {"text": "x" * 2000}
+
+    with HttpStub(after_a_moment) as stub:
+        began = time.monotonic()
+        found = list(client(stub.url, concurrency=256).run(calls(1024)))
+        wall_s = time.monotonic() - began
+    assert len(found) == 1024
+    assert stub.most_in_flight == 256
+    assert wall_s < 6  # 0.8 s of it is the server's; alone on a core it takes about 2
+
+
+def test_a_slow_consumer_delays_no_call() -> None:
+    with HttpStub(echo) as stub:
+        replies = client(stub.url).run(calls(50))
+        next(replies)
+        time.sleep(0.5)
+        assert len(stub.seen) == 50
+        assert len(list(replies)) == 49
+
+
+def test_transport_errors_are_tried_again() -> None:
+    async def drops_at_first(request: Request) -> tuple[int, Any]:
+        if request.ordinal < 2:
+            raise ConnectionError
+        return 200, {}
+
+    with HttpStub(drops_at_first) as stub:
+        (reply,) = client(stub.url).run(calls(1))
+    assert (reply.status, reply.attempt) == ("ok", 3)
+
+
+def test_a_connection_that_always_drops_is_an_error_answer() -> None:
+    async def drops(request: Request) -> tuple[int, Any]:
+        raise ConnectionError
+
+    with HttpStub(drops) as stub:
+        (reply,) = client(stub.url).run(calls(1))
+    assert (reply.status, reply.attempt) == ("error", flight.MAX_ATTEMPTS)
+    assert "RemoteProtocolError" in (reply.error or "")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (400, {"error": {"message": "temperature must be positive"}}, "HTTP 400: temperature must be positive"),
+        (404, {"message": "no such model"}, "HTTP 404: no such model"),
+        (500, "Internal Server Error", "HTTP 500: Internal Server Error"),
+        (503, {"error": "queue is full"}, "HTTP 503: queue is full"),
+    ],
+)
+def test_what_the_server_refuses_is_an_answer_and_is_not_tried_again(status: int, body: Any, said: str) -> None:
+    async def refuses(request: Request) -> tuple[int, Any]:
+        return (200, "") if request.path == "/health" else (status, body)
+
+    with HttpStub(refuses) as stub:
+        (reply,) = client(stub.url, health_path="/health").run(calls(1))
+    assert (reply.status, reply.error, reply.http_status, reply.attempt) == ("error", said, status, 1)
+
+
+def test_an_answer_that_is_no_json_is_an_error() -> None:
+    async def html(request: Request) -> tuple[int, Any]:
+        return 200, "<html>"
+
+    with HttpStub(html) as stub:
+        (reply,) = client(stub.url).run(calls(1))
+    assert reply.status == "error"
+    assert "no JSON" in (reply.error or "")
+
+
+def test_a_call_that_takes_too_long_is_a_timeout_and_the_rest_goes_on() -> None:
+    async def one_hangs(request: Request) -> tuple[int, Any]:
+        await asyncio.sleep(30 if request.body["index"] == 3 else 0)
+        return 200, {}
+
+    with HttpStub(one_hangs) as stub:
+        found = {reply.id: reply for reply in client(stub.url, request_timeout_s=0.3).run(calls(10))}
+    assert found.pop("3").status == "timeout"
+    assert {reply.status for reply in found.values()} == {"ok"}
+
+
+def collect(replies: Iterator[Reply], into: list[Reply]) -> None:
+    for reply in replies:
+        into.append(reply)  # noqa: PERF402  (what came before the error is the point)
+
+
+def test_the_process_ending_ends_the_run_at_once_and_keeps_what_came() -> None:
+    stub = HttpStub(answer_until(5))
+    ended = False
+
+    def how_ended() -> str | None:
+        return "stub was ended by SIGKILL" if ended else None
+
+    got: list[Reply] = []
+    with stub:
+        replies = client(stub.url, request_timeout_s=60, how_ended=how_ended).run(calls(50))
+        got.extend(next(replies) for _ in range(5))
+        stub.stop()
+        ended = True
+        began = time.monotonic()
+        with pytest.raises(DiedError, match="SIGKILL"):
+            collect(replies, got)
+    assert time.monotonic() - began < 1
+    assert len(got) == 5
+
+
+def answer_until(count: int) -> Callable[[Request], Any]:
+    async def answer(request: Request) -> tuple[int, Any]:
+        if request.ordinal >= count:
+            await asyncio.sleep(60)
+        return 200, {}
+
+    return answer
+
+
+def test_nobody_listening_is_a_death_not_a_list_of_errors() -> None:
+    with HttpStub(echo) as stub:
+        pass
+    with pytest.raises(DiedError, match="gone"):
+        list(client(stub.url).run(calls(100)))
+
+
+def test_a_5xx_of_a_dying_server_is_no_answer() -> None:
+    async def dying(request: Request) -> tuple[int, Any]:
+        return (503, "") if request.path == "/health" else (500, {"error": {"message": "EngineCore encountered"}})
+
+    with HttpStub(dying) as stub, pytest.raises(DiedError, match=r"EngineCore encountered.*health is HTTP 503"):
+        list(client(stub.url, health_path="/health").run(calls(3)))
+
+
+def test_silence_is_a_hang() -> None:
+    with HttpStub(answer_until(3)) as stub:
+        began = time.monotonic()
+        got: list[Reply] = []
+        with pytest.raises(HungError, match="finished nothing for"):
+            collect(client(stub.url, stall_timeout_s=0.6).run(calls(10)), got)
+    assert len(got) == 3
+    assert 0.6 <= time.monotonic() - began < 3
+
+
+def test_a_slow_server_whose_pulse_grows_is_not_hung() -> None:
+    done = 0
+
+    async def slow(request: Request) -> tuple[int, Any]:
+        nonlocal done
+        if request.path == "/metrics":
+            done += 1
+            return 200, f"tokens {done}"
+        await asyncio.sleep(1.5)
+        return 200, {}
+
+    with HttpStub(slow) as stub:
+        watch = {"stall_timeout_s": 0.4, "pulse_path": "/metrics", "pulse": lambda body: float(body.split()[1])}
+        assert [reply.status for reply in client(stub.url, **watch).run(calls(1))] == ["ok"]
+        watch["pulse"] = lambda body: 1.0
+        with pytest.raises(HungError):
+            list(client(stub.url, **watch).run(calls(1)))
+
+
+def test_a_budget_bounds_what_is_in_flight_and_lets_one_too_large_through() -> None:
+    async def moment(request: Request) -> tuple[int, Any]:
+        await asyncio.sleep(0.02)
+        return 200, {}
+
+    with HttpStub(moment) as stub:
+        assert len(list(client(stub.url).run(calls(12, cost=10), budget=25))) == 12
+        assert stub.most_in_flight == 2
+        assert len(list(client(stub.url).run(calls(3, cost=100), budget=25))) == 3
+        assert stub.most_in_flight == 2
+
+
+def test_a_chain_of_calls_delivers_the_last_reply() -> None:
+    def then(body: dict[str, Any]) -> Call:
+        return Call("0", "/second", {"index": body["index"] + 1})
+
+    with HttpStub(echo) as stub:
+        (reply,) = client(stub.url).run([Call("0", "/first", {"index": 1}, then=then)])
+        assert reply.body == {"index": 2}
+        assert [request.path for request in stub.seen] == ["/first", "/second"]
+
+
+def test_a_chain_stops_at_an_error() -> None:
+    async def refuses(request: Request) -> tuple[int, Any]:
+        return 400, {}
+
+    with HttpStub(refuses) as stub:
+        (reply,) = client(stub.url).run([Call("0", "/first", {}, then=lambda body: pytest.fail("not reached"))])
+    assert reply.status == "error"
+
+
+def test_an_error_in_the_calls_is_raised() -> None:
+    def broken() -> Iterator[Call]:
+        yield from calls(2)
+        raise ValueError("broken")
+
+    with HttpStub(echo) as stub, pytest.raises(ValueError, match="broken"):
+        list(client(stub.url).run(broken()))
+
+
+def test_leaving_early_ends_the_calls_in_flight() -> None:
+    with HttpStub(answer_until(1)) as stub:
+        replies = client(stub.url, request_timeout_s=60).run(calls(50))
+        next(replies)
+        began = time.monotonic()
+        replies.close()
+        assert time.monotonic() - began < 1
+
+
+def test_the_key_is_sent_and_never_shown(caplog: pytest.LogCaptureFixture) -> None:
+    async def tells(request: Request) -> tuple[int, Any]:
+        return 401, {"error": {"message": f"wrong key {request.headers['authorization']}"}}
+
+    caplog.set_level(logging.DEBUG)
+    with HttpStub(tells) as stub:
+        asking = client(stub.url, key=KEY)
+        (reply,) = asking.run(calls(1))
+        _, body = asking.get("/x")
+    assert stub.seen[0].headers["authorization"] == f"Bearer {KEY}"
+    assert "***" in (reply.error or "")
+    said = [reply.error or "", body, repr(asking), repr(Target("u", 1, 1.0, Watch("n", 1.0), key=KEY))]
+    said += [record.getMessage() for record in caplog.records]
+    assert not any(KEY in text for text in said)
+
+
+def test_proxies_of_the_environment_are_not_asked_for_a_local_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    with HttpStub(echo) as stub:
+        assert [reply.status for reply in client(stub.url).run(calls(1))] == ["ok"]
+
+
+def test_a_single_request_without_an_answer_is_an_engine_error() -> None:
+    with HttpStub(echo) as stub:
+        pass
+    with pytest.raises(EngineError, match="no answer from"):
+        client(stub.url).get("/health")

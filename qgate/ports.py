@@ -37,7 +37,7 @@ class QuantizeJob:
     options: BaseModel
     dtype: str
     calibration_file: Path | None
-    """JSON lines with a `text` field each: already chosen, shuffled and cut to the number of samples."""
+    """JSON lines with `text` or chat `messages` each: already chosen, shuffled and cut to the number of samples."""
     sequence_length: int
     seed: int
     work: Path

@@ -43,6 +43,16 @@ class EnvStatus:
     size_bytes: int
     """Disk that the lock says it takes; 0 where it does not say."""
 
+    @property
+    def ready(self) -> bool:
+        """Whether `resolve` would take it."""
+        return self.state == "built"
+
+    @property
+    def summary(self) -> str:
+        """One line: where it is, or why it cannot be used."""
+        return f"{self.num_packages} packages in {self.folder}" if self.ready else self.detail
+
 
 def root() -> Path:
     """Folder of the built environments."""
@@ -96,6 +106,11 @@ def status(name: str) -> EnvStatus:
         num_packages=len(lock.pins),
         size_bytes=lock.size_bytes,
     )
+
+
+def states() -> list[EnvStatus]:
+    """Every lock's environment."""
+    return [status(name) for name in locks.names()]
 
 
 def site_of(folder: Path) -> Path:

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -163,12 +163,22 @@ def _descendants(pid: int) -> list[psutil.Process]:
 
 
 def run(
-    argv: Sequence[str], *, log: Path, what: str, timeout_s: float | None = None, env: Mapping[str, str] | None = None
+    argv: Sequence[str],
+    *,
+    log: Path,
+    what: str,
+    timeout_s: float | None = None,
+    env: Mapping[str, str] | None = None,
+    on_wait: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run `argv` to its end, output to `log`. Raises ProcessError on a non-zero exit or after `timeout_s`."""
+    """Run `argv` to its end, output to `log`. Raises ProcessError on a non-zero exit or after `timeout_s`.
+
+    `on_wait` is called twice a second meanwhile.
+    """
     with Child(argv, log=log, env=env) as child:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while (code := child.wait(0.5)) is None:
+            on_wait()
             if deadline is not None and time.monotonic() > deadline:
                 raise ProcessError(
                     f"{what} took longer than {timeout_s:.0f} s and", argv=argv, returncode=None, log=log
@@ -184,7 +194,7 @@ def run_worker(
     *,
     work: Path,
     what: str,
-    env: Mapping[str, str] | None = None,
+    on_wait: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Run `python worker request.json result.json` in `work` and return the result. Raises ProcessError.
 
@@ -196,7 +206,7 @@ def run_worker(
     request_file.write_text(json.dumps(request, indent=1, default=str), encoding="utf-8")
     argv = [str(python), str(worker), str(request_file), str(result_file)]
     try:
-        run(argv, log=log, what=what, env=env)
+        run(argv, log=log, what=what, on_wait=on_wait)
     except ProcessError as error:
         said = _read_result(result_file)
         if "error" in said:

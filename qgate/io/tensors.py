@@ -138,7 +138,7 @@ def _no_safetensors(folder: Path) -> CheckpointError:
     if _any(folder, PICKLES):
         return CheckpointError(
             f"{folder} has its weights as pickles only, which can run code when they are loaded",
-            advice="convert them once, where you trust them: AutoModelForCausalLM.from_pretrained(A).save_pretrained(B)",
+            advice="convert them once, if you trust them: AutoModelForCausalLM.from_pretrained(X).save_pretrained(Y)",
         )
     if _any(folder, ["*.gguf"]):
         return CheckpointError(f"{folder} holds a GGUF file", advice="name the file itself: `model: {gguf: FILE}`")

@@ -12,6 +12,7 @@ control token for EOS; so that tokenizer is built here from the file's own vocab
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 import time
@@ -19,6 +20,8 @@ from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # everything that is read is local
 
 import torch
 from gguf import GGUFReader
@@ -98,7 +101,7 @@ def save_model(path: Path, output: Path, dtype: torch.dtype, tokenizer: PreTrain
         config.bos_token_id = tokenizer.bos_token_id
         config.eos_token_id = tokenizer.eos_token_id
         config.pad_token_id = tokenizer.pad_token_id
-    model.config.name_or_path = ""
+    vars(model.config).pop("_model_name_or_path", None)
     model.save_pretrained(output)
 
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # everything that is read is local
 
 import torch
 from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme

@@ -1,0 +1,73 @@
+"""The Hugging Face hub: a repository and revision in, a local snapshot and its commit out. Network and disk.
+
+A commit that is in the local cache is taken from there without a question to the hub.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+
+from qgate.errors import CheckpointError
+
+WANTED = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.tiktoken", "*.txt"]
+UNWANTED = ["original/*", "onnx/*", "openvino/*", "coreml/*", "*/*.safetensors"]
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A repository at one commit, on this machine."""
+
+    folder: Path
+    commit: str
+
+
+def snapshot(repository: str, revision: str) -> Snapshot:
+    """The snapshot, downloaded where it is not there. Raises CheckpointError, with the fix."""
+    if _COMMIT.fullmatch(revision):
+        try:
+            return _download(repository, revision, offline=True)
+        except (LocalEntryNotFoundError, OSError, ValueError):
+            pass  # not here, or not all of it
+    try:
+        return _download(repository, revision, offline=False)
+    except RevisionNotFoundError:
+        raise CheckpointError(
+            f"{repository} has no revision {revision!r}", advice="name a commit, tag or branch that the hub shows"
+        ) from None
+    except GatedRepoError:
+        raise CheckpointError(
+            f"{repository} is gated", advice="accept its terms on the hub and set HF_TOKEN to a token that may read it"
+        ) from None
+    except RepositoryNotFoundError:
+        raise CheckpointError(
+            f"the hub has no repository {repository}, or it is private",
+            advice="check the id; for a private one set HF_TOKEN",
+        ) from None
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        raise CheckpointError(
+            f"{repository} at {revision!r} is not on this machine, and the hub cannot be asked: {_first_line(error)}",
+            advice="download it where there is a network (`hf download`), or name a local directory: `model: {path: DIR}`",
+        ) from None
+
+
+def _download(repository: str, revision: str, *, offline: bool) -> Snapshot:
+    folder = snapshot_download(
+        repository, revision=revision, local_files_only=offline, allow_patterns=WANTED, ignore_patterns=UNWANTED
+    )
+    return Snapshot(Path(folder), Path(folder).name)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

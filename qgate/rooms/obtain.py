@@ -1,0 +1,60 @@
+"""A model's source in, a hashed plain checkpoint out: a directory or hub snapshot where it lies, a GGUF file unpacked.
+
+Touches the disk and the network; runs a worker for GGUF files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from qgate.errors import CheckpointError
+from qgate.io import checkpoint, hashes, hub
+from qgate.ports import Tool
+from qgate.rooms.working import work_off
+from qgate.schemas.checkpoint import Checkpoint, Making
+from qgate.schemas.recipe import GgufSource, HubSource, LocalSource
+
+GGUF_WORKER = Path(__file__).resolve().parent.parent / "workers" / "gguf_dequantize.py"
+GGUF_LOCK = "llmcompressor"
+"""Name of the default environment for unpacking GGUF files."""
+
+
+def obtain_model(source: HubSource | LocalSource, name: str, *, precision: str | None = None) -> Checkpoint:
+    """The checkpoint of a hub repository or a directory, read where it lies. Raises CheckpointError."""
+    if isinstance(source, LocalSource):
+        return checkpoint.read(source.path, name, precision=precision, source={"path": str(source.path)})
+    found = hub.snapshot(source.hub, source.revision)
+    origin = {"hub": source.hub, "revision": source.revision, "commit": found.commit}
+    return checkpoint.read(found.folder, name, precision=precision, source=origin)
+
+
+def gguf_sha256(source: GgufSource) -> str:
+    """The file's hash, part of the content key. Raises CheckpointError where it is missing or another file."""
+    if not source.gguf.is_file():
+        raise CheckpointError(f"no GGUF file at {source.gguf}", advice="paths are relative to the recipe")
+    with source.gguf.open("rb") as stream:
+        if stream.read(4) != b"GGUF":
+            raise CheckpointError(f"{source.gguf} is not a GGUF file", advice="copy or download it again")
+    found = hashes.records([source.gguf])[source.gguf].sha256
+    if source.sha256 is not None and found != source.sha256:
+        raise CheckpointError(
+            f"{source.gguf} is another file than the recipe's: sha256 {found}, not {source.sha256}",
+            advice="fetch the file that the recipe means, or change `model.sha256`",
+        )
+    return found
+
+
+def dequantize(source: GgufSource, dtype: str, tool: Tool, output: Path, work: Path) -> Checkpoint:
+    """Unpack a GGUF file into the empty folder `output`, weights in `dtype`. Raises CheckpointError, QuantizeError."""
+    sha256 = gguf_sha256(source)
+    request = {"gguf": str(source.gguf), "output": str(output), "dtype": dtype}
+    result = work_off(tool, GGUF_WORKER, request, work=work, what=f"unpacking {source.gguf.name}")
+    making = Making(
+        quantizer="gguf",
+        options={"dtype": dtype},
+        packages=result["packages"],
+        wall_s=result["wall_s"],
+        peak_memory_bytes=result["peak_memory_bytes"],
+        details={key: result[key] for key in ("num_tensors", "quantization_types", "notes")},
+    )
+    return checkpoint.read(output, "baseline", making=making, source={"gguf": source.gguf.name, "sha256": sha256})

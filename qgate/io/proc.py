@@ -93,9 +93,15 @@ class Child:
     """A running child and all that it starts. Leaving the context stops the whole group."""
 
     def __init__(
-        self, argv: Sequence[str], *, log: Path, env: Mapping[str, str] | None = None, cwd: Path | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        log: Path,
+        env: Mapping[str, str] | None = None,
+        drop: Collection[str] = (),
+        cwd: Path | None = None,
     ):
-        """Start `argv` with the parent's environment plus `env`; stdout and stderr are appended to `log`."""
+        """Start `argv` with the parent's environment without `drop`, plus `env`; output is appended to `log`."""
         self.argv = tuple(str(word) for word in argv)
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +113,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **(env or {})},
+                env={name: value for name, value in os.environ.items() if name not in drop} | dict(env or {}),
                 cwd=cwd,
                 start_new_session=True,
             )

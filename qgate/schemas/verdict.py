@@ -27,6 +27,7 @@ class Estimate(Frozen):
     value: float | None = Field(description="Point estimate; None where nothing could be estimated")
     low: float | None = Field(description="Lower bound: FAIL when it is above the margin")
     high: float | None = Field(description="Upper bound: PASS when it is at or below the margin")
+    standard_error: float | None = Field(default=None, description="Of the value, items being independent")
     num_items: int = Field(ge=0, description="Clusters: distinct items")
     num_pairs: int = Field(ge=0, description="Pairs: items × profiles × seeds, or token positions for token metrics")
     method: str = Field(description="Name of the interval, e.g. `Newcombe 10`, `cluster bootstrap-t`")

@@ -1,0 +1,129 @@
+"""Evidence in, its rows laid out by arm and paired with the reference out. Touches nothing.
+
+An arm is what one variant answered; the reference is the baseline's first run, the floor its further runs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from qgate.schemas.evidence import Evidence, Row
+from qgate.schemas.recipe import BASELINE, Criterion
+
+FLOOR = "baseline#1"
+"""Name of the A/A arm: the baseline's further runs, all of them pooled."""
+
+PairKey = tuple[str, str, str, int]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A reference answer and another arm's answer to the same request; either may be absent, not both."""
+
+    reference: Row | None
+    other: Row | None
+
+    @property
+    def row(self) -> Row:
+        """Whichever is there: item, profile and seed are the same."""
+        row = self.reference or self.other
+        assert row is not None
+        return row
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which answers a criterion speaks of."""
+
+    evalset: str | None = None
+    profile: str | None = None
+    where: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, criterion: Criterion) -> Scope:
+        """The scope that a recipe's criterion asks for."""
+        evalset = None if criterion.evalset is None else criterion.evalset.partition("@")[0]
+        return cls(evalset, criterion.profile, tuple(sorted(criterion.where.items())))
+
+    def __contains__(self, row: Row) -> bool:
+        return (
+            self.evalset in {None, row.evalset}
+            and self.profile in {None, row.profile}
+            and all(slice_of(row, key) == value for key, value in self.where)
+        )
+
+    def __str__(self) -> str:
+        words = [self.evalset or "all sets", self.profile, *(f"{key}={value}" for key, value in self.where)]
+        return " · ".join(word for word in words if word)
+
+
+def slice_of(row: Row, key: str) -> str | None:
+    """The value of a row along a slice key: the item's own slices, or language, kind, difficulty, evalset, profile."""
+    if key in row.slices:
+        return row.slices[key]
+    own = {
+        "language": row.language,
+        "kind": row.kind,
+        "difficulty": str(row.difficulty),
+        "evalset": row.evalset,
+        "profile": row.profile,
+        "temperature": f"{row.temperature:g}",
+    }
+    return own.get(key)
+
+
+@dataclass(frozen=True)
+class Arms:
+    """The rows of a run by arm. Replicates of the baseline pool into the floor; a variant's are its repeats."""
+
+    reference: Mapping[PairKey, Row]
+    replicates: Mapping[tuple[str, int], Mapping[PairKey, Row]]
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> Arms:
+        """Lay out the evidence; among rows of one arm and request, which must be one, the worst-scored counts."""
+        arms: dict[tuple[str, int], dict[PairKey, Row]] = defaultdict(dict)
+        for row in evidence.rows:
+            arm = arms[row.variant, row.replicate]
+            kept = arm.get(row.pair)
+            if kept is None or _score(row) < _score(kept):
+                arm[row.pair] = row
+        return cls(reference=arms.get((BASELINE, 0), {}), replicates=dict(arms))
+
+    @cached_property
+    def num_items(self) -> int:
+        """Distinct independent items over all arms."""
+        return len({row.cluster for arm in self.replicates.values() for row in arm.values()})
+
+    def has(self, arm: str) -> bool:
+        """Whether an arm (a variant's name, or FLOOR) answered anything."""
+        return any(self._parts(arm))
+
+    def pairs(self, arm: str) -> tuple[Pair, ...]:
+        """Every request of the reference or the arm, in the order of their keys."""
+        made = []
+        for part in self._parts(arm):
+            keys: Iterable[PairKey] = sorted(self.reference.keys() | part.keys())
+            made += [Pair(self.reference.get(key), part.get(key)) for key in keys]
+        return tuple(made)
+
+    def repeats(self, variant: str) -> tuple[Row, ...]:
+        """A variant's answers to requests that it had answered before."""
+        return tuple(
+            row
+            for (name, number), part in sorted(self.replicates.items(), key=lambda arm: arm[0])
+            if name == variant and number > 0
+            for row in part.values()
+        )
+
+    def _parts(self, arm: str) -> list[Mapping[PairKey, Row]]:
+        if arm != FLOOR:
+            return [self.replicates.get((arm, 0), {})]
+        return [part for (name, number), part in sorted(self.replicates.items()) if name == BASELINE and number > 0]
+
+
+def _score(row: Row) -> float:
+    return -1.0 if row.score is None else row.score

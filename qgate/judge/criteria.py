@@ -1,0 +1,141 @@
+"""What each metric that is read off answers says of one pair: two rows in, a harm out. Touches nothing.
+
+A harm is 0 where the other answer is as good as the reference, and larger where it is worse. NaN says that the pair
+cannot tell, which counts as missing. An answer that did not come is the worst there is, never a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from math import inf, isfinite, isnan, nan
+
+from qgate.schemas.evidence import Row
+from qgate.schemas.recipe import BASELINE, Criterion
+
+RIGHT = 0.5
+"""A score of at least this is a right answer, where right and wrong are counted."""
+
+Harm = Callable[[Row, Row], float]
+Level = Callable[[Row], float]
+
+
+@dataclass(frozen=True)
+class Support:
+    """The least and greatest harm of an item. Where `open`, the greatest is beyond reach and the worst seen is used."""
+
+    least: float
+    greatest: float
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class RowMetric:
+    """A metric that is a mean over pairs: the harm of a pair, its range, and the level that either arm has."""
+
+    harm: Harm
+    level: Level
+    support: Support
+    unit: str
+    """What one harm is, for a sentence: `score loss`, `share of answers with a defect`."""
+
+
+def metric_of(criterion: Criterion) -> RowMetric:
+    """The row metric of a criterion. KeyError for a token metric."""
+    if criterion.metric in {"defect_rate", "defect_increase"}:
+        return _defect_metric(criterion.metric, criterion.defects)
+    return ROW_METRICS[criterion.metric]
+
+
+def score(row: Row) -> float:
+    """The answer's score in [0, 1]; NaN where there is none."""
+    return nan if row.score is None or not isfinite(row.score) else row.score
+
+
+def right(row: Row) -> float:
+    """1 for a right answer, 0 for a wrong one, NaN where there is no score."""
+    return float(score(row) >= RIGHT) if isfinite(score(row)) else nan
+
+
+def came(row: Row) -> bool:
+    """Whether an answer came at all."""
+    return row.status in {"ok", "truncated"}
+
+
+def truncated(row: Row) -> float:
+    """1 where the token limit ended the answer; NaN where none came."""
+    if not came(row):
+        return nan
+    return float(row.status == "truncated" or row.finish_reason == "length")
+
+
+def length(row: Row) -> float:
+    """Tokens of the answer; NaN where unknown."""
+    return nan if row.completion_tokens is None or not came(row) else float(row.completion_tokens)
+
+
+def differs(row: Row) -> float:
+    """1 where the answer is not the reference's, token for token; NaN where that is unknown."""
+    if row.variant == BASELINE and row.replicate == 0:
+        return 0.0  # the reference itself
+    return nan if row.identical is None or not came(row) else float(not row.identical)
+
+
+def garble(row: Row) -> float:
+    """The baseline's mean negative log-likelihood per token of this answer, nats; NaN where not scored."""
+    return nan if row.baseline_nll is None or not isfinite(row.baseline_nll) else row.baseline_nll
+
+
+def _difference(level: Level, sign: float) -> Harm:
+    return lambda reference, other: sign * (level(other) - level(reference))
+
+
+def _drift(reference: Row, other: Row) -> float:
+    before, after = length(reference), length(other)
+    if isnan(before + after):
+        return nan
+    longest = max(before, after)
+    return (after - before) / longest if longest else 0.0
+
+
+def _flip(reference: Row, other: Row) -> float:
+    return abs(right(reference) - right(other))
+
+
+def _defect_metric(metric: str, names: Collection[str] | None) -> RowMetric:
+    def new(row: Row) -> float:
+        return _any_defect(row, names, with_excused=False)
+
+    def all_of(row: Row) -> float:
+        return _any_defect(row, names, with_excused=True)
+
+    if metric == "defect_rate":
+        return RowMetric(lambda _, other: new(other), all_of, Support(0, 1), "share of answers with a new defect")
+    return RowMetric(_difference(all_of, 1.0), all_of, Support(-1, 1), "rise of the share of defective answers")
+
+
+def _any_defect(row: Row, names: Collection[str] | None, *, with_excused: bool) -> float:
+    if not came(row):
+        return 1.0
+    found = {hit.name for hit in row.defects} | (set(row.excused) if with_excused else set())
+    return float(bool(found if names is None else found & set(names)))
+
+
+ROW_METRICS: dict[str, RowMetric] = {
+    "score_loss": RowMetric(_difference(score, -1.0), score, Support(-1, 1), "score loss"),
+    "relative_score_loss": RowMetric(_difference(score, -1.0), score, Support(-1, 1), "share of the score lost"),
+    "worst_slice_score_loss": RowMetric(_difference(score, -1.0), score, Support(-1, 1), "score loss of the worst"),
+    "defect_rate": _defect_metric("defect_rate", None),
+    "defect_increase": _defect_metric("defect_increase", None),
+    "truncation_increase": RowMetric(
+        _difference(truncated, 1.0), truncated, Support(-1, 1), "rise of the share of answers cut at the token limit"
+    ),
+    "length_drift": RowMetric(_drift, length, Support(-1, 1), "drift of the answers' length"),
+    "flip_rate": RowMetric(_flip, right, Support(0, 1), "share of answers that flip between right and wrong"),
+    "output_disagreement": RowMetric(
+        lambda _, other: differs(other), differs, Support(-1, 1), "share of changed answers over the floor's"
+    ),
+    "garble_nll_increase": RowMetric(
+        _difference(garble, 1.0), garble, Support(-inf, inf, open=True), "rise of the baseline's surprise, nats a token"
+    ),
+}

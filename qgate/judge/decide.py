@@ -1,0 +1,223 @@
+"""Measured harms in, the verdict of one criterion out. Touches nothing.
+
+PASS needs the upper bound within the margin, FAIL the lower bound beyond it; all else is INCONCLUSIVE. Absence is never
+a success: what is missing, not finite or too little takes a PASS away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log
+
+from qgate.judge.arms import Scope
+from qgate.judge.compare import Measured
+from qgate.judge.power import further_items
+from qgate.judge.resample import Draws, Interval, mean_bounds
+from qgate.schemas.recipe import TOKEN_METRICS, Criterion, Statistics
+from qgate.schemas.verdict import CriterionResult, Verdict
+
+MOST_MISSING = 0.02
+"""Share of a criterion's answers that may be missing; above, the arm did not run well enough to be judged."""
+BASELINE_FLOOR = 0.05
+"""A baseline whose mean score is at most this cannot do the task, and nothing can be lost."""
+RARE_SHARE = 0.05
+"""A harm without a natural limit passes only where a fault of one item in twenty would have been seen."""
+
+SCORE_METRICS = frozenset({"score_loss", "relative_score_loss", "worst_slice_score_loss"})
+GAIN_METRICS = SCORE_METRICS | {"defect_increase", "truncation_increase", "perplexity_increase", "probability_drop"}
+SHARE_METRICS = frozenset(
+    {"defect_rate", "defect_increase", "truncation_increase", "flip_rate", "output_disagreement", "top1_disagreement"}
+)
+NAMES = {
+    "score_loss": "score loss",
+    "relative_score_loss": "relative score loss",
+    "worst_slice_score_loss": "score loss of the worst slice",
+    "defect_rate": "share of answers with a new defect",
+    "defect_increase": "rise of the share of defective answers",
+    "truncation_increase": "rise of the share of answers cut at the token limit",
+    "length_drift": "drift of the answers' length",
+    "flip_rate": "share of answers that flip between right and wrong",
+    "output_disagreement": "share of changed answers over the floor's",
+    "kl_mean": "mean KL",
+    "kl_p95": "95 % quantile of KL",
+    "kl_p99": "99 % quantile of KL",
+    "kl_p999": "99.9 % quantile of KL",
+    "top1_disagreement": "share of tokens where another token is likeliest",
+    "probability_drop": "drop of the tokens' probability",
+    "perplexity_increase": "rise of the perplexity",
+    "garble_nll_increase": "rise of the baseline's surprise at the answers",
+}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A verdict with its reason, before it is put down."""
+
+    verdict: Verdict
+    reason: str
+    settles: bool = False
+    """Whether further items would settle it."""
+
+
+def decide(
+    criterion: Criterion, found: Measured, floor: Measured | None, statistics: Statistics, draws: Draws
+) -> CriterionResult:
+    """The verdict of one criterion for one variant. `floor` is the A/A arm's measure; None where there is no such arm."""
+    judged = (
+        _nothing_measured(found)
+        or _floor_fails(criterion, floor)
+        or _void(criterion, found, statistics, draws)
+        or _by_bounds(criterion, found, statistics, draws)
+    )
+    estimate = found.estimate
+    flags = []
+    if criterion.metric in GAIN_METRICS and estimate.high is not None and estimate.high < -criterion.margin:
+        flags.append("implausible gain")
+    more = further_items(estimate, criterion.margin, statistics.alpha, statistics.power) if judged.settles else None
+    settled = f"; about {more:,} further items would settle it" if more else ""
+    return CriterionResult(
+        metric=criterion.metric,
+        scope=scope_text(criterion),
+        margin=criterion.margin,
+        estimate=estimate,
+        floor=None if floor is None else floor.estimate,
+        baseline_value=found.baseline_value,
+        variant_value=found.other_value,
+        verdict=judged.verdict,
+        reason=judged.reason + settled,
+        further_items=more,
+        flags=tuple(flags),
+        details=found.details,
+    )
+
+
+def scope_text(criterion: Criterion) -> str:
+    """What the criterion speaks of, for a person."""
+    words = [str(Scope.of(criterion))]
+    words += [f"by {criterion.by}"] if criterion.by else []
+    words += [f"only {', '.join(criterion.defects)}"] if criterion.defects is not None else []
+    return " · ".join(words)
+
+
+def _nothing_measured(found: Measured) -> Judged | None:
+    if found.estimate.value is not None:
+        return None
+    if found.num_expected:
+        reason = f"none of the {found.num_expected} answers in scope could be compared"
+    else:
+        reason = "nothing in scope: no answers or token scores to judge by"
+    return Judged(Verdict.INCONCLUSIVE, reason)
+
+
+def _floor_fails(criterion: Criterion, floor: Measured | None) -> Judged | None:
+    """INVALID where the baseline against itself fails the criterion, or leaves it no room to fail."""
+    if floor is None or floor.estimate.low is None or floor.estimate.high is None:
+        return None
+    if floor.num_missing > MOST_MISSING * floor.num_expected:
+        missing = f"{floor.num_missing} of {floor.num_expected} answers of the A/A arm are missing"
+        return Judged(Verdict.INVALID, f"{missing}: the engine's own noise is unknown")
+    low, high = floor.estimate.low, floor.estimate.high
+    if criterion.metric == "output_disagreement":
+        if high <= 1 - criterion.margin:
+            return None
+        what = (
+            f"the baseline changes {_show(criterion, floor.estimate.value)} of its own answers, too many to tell more"
+        )
+    elif low > criterion.margin:
+        what = f"the baseline against itself has {_name(criterion, floor)} {_show(criterion, floor.estimate.value)}"
+        what += f" ({_bound(low, criterion, 'at least')})"
+    else:
+        return None
+    return Judged(
+        Verdict.INVALID,
+        f"{what}: the engine is too noisy for the margin {_show(criterion, criterion.margin)}; use "
+        "`determinism: repeatable`, the same concurrency in both runs, a wider margin, or more items",
+    )
+
+
+def _void(criterion: Criterion, found: Measured, statistics: Statistics, draws: Draws) -> Judged | None:
+    level = _baseline_level(criterion, found, statistics, draws)
+    if level is None or level.high > _least_level(criterion):
+        return None
+    return Judged(
+        Verdict.VOID,
+        f"the baseline itself scores {found.baseline_value:.3f} here (at most {level.high:.3f}), so there is no "
+        f"{NAMES[criterion.metric]} beyond {_least_level(criterion):g} to be seen",
+    )
+
+
+def _least_level(criterion: Criterion) -> float:
+    """The score that a baseline must be above for a loss beyond the margin to be possible."""
+    return BASELINE_FLOOR if criterion.metric == "relative_score_loss" else max(BASELINE_FLOOR, criterion.margin)
+
+
+def _baseline_level(criterion: Criterion, found: Measured, statistics: Statistics, draws: Draws) -> Interval | None:
+    if criterion.metric not in SCORE_METRICS or found.bases is None:
+        return None
+    return mean_bounds(found.bases, 0.0, 1.0, statistics.alpha, draws)
+
+
+def _by_bounds(criterion: Criterion, found: Measured, statistics: Statistics, draws: Draws) -> Judged:
+    estimate, margin = found.estimate, criterion.margin
+    what = f"{_name(criterion, found)}{_scope(criterion)} {_show(criterion, estimate.value)}"
+    sure = f"{100 * (1 - statistics.alpha):g} % sure: "
+    if found.num_missing > MOST_MISSING * found.num_expected:
+        return Judged(
+            Verdict.INCONCLUSIVE,
+            f"{found.num_missing} of {found.num_expected} answers in scope are missing: too many to judge {what}",
+        )
+    if estimate.low is not None and estimate.low > margin:
+        bound = sure + _bound(estimate.low, criterion, "at least")
+        return Judged(Verdict.FAIL, f"{what} ({bound}) is beyond the margin {_show(criterion, margin)}")
+    if estimate.high is None or not estimate.high <= margin:
+        bound = sure + _bound(estimate.high, criterion, "at most")
+        return Judged(
+            Verdict.INCONCLUSIVE, f"{what} ({bound}) is not settled against the margin {_show(criterion, margin)}", True
+        )
+    doubt = _doubt(criterion, found, statistics, draws)
+    if doubt is not None:
+        return doubt
+    bound = sure + _bound(estimate.high, criterion, "at most")
+    return Judged(Verdict.PASS, f"{what} ({bound}) is within the margin {_show(criterion, margin)}")
+
+
+def _doubt(criterion: Criterion, found: Measured, statistics: Statistics, draws: Draws) -> Judged | None:
+    """Why a bound within the margin is not yet a PASS."""
+    if found.details.get("num_not_finite"):
+        return Judged(Verdict.INCONCLUSIVE, f"{found.details['num_not_finite']} token scores are not finite numbers")
+    level = _baseline_level(criterion, found, statistics, draws)
+    if level is not None and level.low <= _least_level(criterion):
+        return Judged(
+            Verdict.INCONCLUSIVE,
+            f"the baseline itself scores only {found.baseline_value:.3f} (perhaps {level.low:.3f}): a loss beyond "
+            f"{_least_level(criterion):g} could not show",
+        )
+    least = ceil(log(statistics.alpha) / log(1 - RARE_SHARE))
+    if found.open and found.estimate.num_items < least:
+        return Judged(
+            Verdict.INCONCLUSIVE,
+            f"{_name(criterion, found)} {_show(criterion, found.estimate.value)}, but {found.estimate.num_items} items "
+            f"are too few to have seen a fault of one in twenty; {least - found.estimate.num_items} further items would",
+        )
+    return None
+
+
+def _name(criterion: Criterion, found: Measured) -> str:
+    worst = found.details.get("worst")
+    return NAMES[criterion.metric] + (f" ({criterion.by}={worst})" if worst is not None else "")
+
+
+def _scope(criterion: Criterion) -> str:
+    return "" if Scope.of(criterion) == Scope() else f" on {Scope.of(criterion)}"
+
+
+def _show(criterion: Criterion, value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    if criterion.metric in SHARE_METRICS | {"length_drift", "perplexity_increase"}:
+        return f"{100 * value:.3g} %"
+    return f"{value:.3g}" + (" nats" if criterion.metric in TOKEN_METRICS and "kl" in criterion.metric else "")
+
+
+def _bound(value: float | None, criterion: Criterion, word: str) -> str:
+    return f"{word} {_show(criterion, value)}"

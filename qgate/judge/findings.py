@@ -1,0 +1,137 @@
+"""What must be known beside the verdicts, and each arm's own figures: a case in, sentences and a summary out. Touches nothing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from qgate.judge.arms import FLOOR, Arms
+from qgate.judge.compare import Case
+from qgate.judge.criteria import came, differs, garble, length, score, truncated
+from qgate.judge.tokens import TokenTable
+from qgate.schemas.evidence import Evidence, Row
+from qgate.schemas.recipe import BASELINE, TOKEN_METRICS, Recipe
+
+
+def find(case: Case, evidence: Evidence, recipe: Recipe) -> tuple[str, ...]:
+    """Sentences for the report, the gravest first."""
+    return (
+        *_invalid(evidence),
+        *_floor(case.arms),
+        *_repeats(case.arms, tuple(recipe.variants)),
+        *_tokens(case, recipe),
+        *_missing(case.arms),
+    )
+
+
+def _invalid(evidence: Evidence) -> list[str]:
+    return [f"{name} could not be run: {why}" for name, why in sorted(evidence.invalid.items())]
+
+
+def _floor(arms: Arms) -> list[str]:
+    if not arms.has(FLOOR):
+        return ["There is no A/A arm: differences cannot be told from the engine's own noise (noise_floor.replicates)."]
+    known = [differs(pair.other) for pair in arms.pairs(FLOOR) if pair.other is not None]
+    known = [value for value in known if not np.isnan(value)]
+    if not known:
+        return ["The A/A arm gave no answer that could be compared: the engine's own noise is unknown."]
+    same = len(known) - int(sum(known))
+    return [f"The baseline repeats itself in {same} of {len(known)} answers (A/A)."]
+
+
+def _repeats(arms: Arms, variants: Iterable[str]) -> list[str]:
+    """A kernel that does not repeat itself is a finding."""
+    said = []
+    for variant in variants:
+        known = [differs(row) for row in arms.repeats(variant)]
+        known = [value for value in known if not np.isnan(value)]
+        if known:
+            same = len(known) - int(sum(known))
+            tail = "" if same == len(known) else ": its kernels do not repeat themselves"
+            said.append(f"{variant} repeats itself in {same} of {len(known)} answers{tail}.")
+    return said
+
+
+def _tokens(case: Case, recipe: Recipe) -> list[str]:
+    wanted = any(criterion.metric in TOKEN_METRICS for tier in recipe.tiers.values() for criterion in tier.criteria)
+    if not case.tokens:
+        return ["There are no token scores: token metrics could not be judged (token_evidence)."] if wanted else []
+    said = []
+    for arm, tokens in sorted(case.tokens.items()):
+        if tokens.num_not_finite:
+            said.append(f"{arm} gave {tokens.num_not_finite} token scores that are not finite numbers.")
+    covered = float(np.mean([np.nanmean(tokens.covered) for tokens in case.tokens.values()]))
+    said.append(
+        f"KL is a lower bound from top-{recipe.token_evidence.top_k} lists: {100 * covered:.1f} % of the baseline's "
+        "mass lies in tokens compared one by one, the rest in two cells."
+    )
+    return said
+
+
+def _missing(arms: Arms) -> list[str]:
+    said = []
+    for (name, number), part in sorted(arms.replicates.items()):
+        gone = Counter(row.status for row in part.values() if not came(row))
+        if gone:
+            words = ", ".join(f"{count} {status}" for status, count in sorted(gone.items()))
+            arm = name if number == 0 else f"{name}#{number}"
+            said.append(f"{arm} has {sum(gone.values())} of {len(part)} answers that did not come ({words}).")
+    return said
+
+
+def summarise(case: Case, evidence: Evidence, recipe: Recipe) -> dict[str, Any]:
+    """Per arm: scores by set, defects by name, lengths, agreement with the baseline, token figures, latency."""
+    arms = {BASELINE: (BASELINE, 0), FLOOR: (BASELINE, 1)} | {name: (name, 0) for name in recipe.variants}
+    summary: dict[str, Any] = {}
+    for arm, key in arms.items():
+        rows = [row for _, row in sorted(case.arms.replicates.get(key, {}).items())]
+        if rows:
+            tokens = case.tokens.get(arm)
+            figures = _figures(rows) | ({} if tokens is None else _token_figures(tokens))
+            summary[arm] = {"precision": evidence.precisions.get(key[0])} | figures
+    return summary
+
+
+def _figures(rows: Sequence[Row]) -> dict[str, Any]:
+    scores: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        scores[row.evalset].append(score(row))
+    defects = Counter(name for row in rows for name in {hit.name for hit in row.defects})
+    return {
+        "num_answers": len(rows),
+        "mean_score": _mean(score(row) for row in rows),
+        "mean_score_by_evalset": {name: _mean(values) for name, values in sorted(scores.items())},
+        "defect_share": sum(bool(row.defects) for row in rows) / len(rows),
+        "num_by_defect": dict(sorted(defects.items())),
+        "truncated_share": _mean(truncated(row) for row in rows),
+        "mean_completion_tokens": _mean(length(row) for row in rows),
+        "identical_share": _mean(1.0 - differs(row) for row in rows),
+        "mean_similarity": _mean(float("nan") if row.similarity is None else row.similarity for row in rows),
+        "mean_baseline_nll": _mean(garble(row) for row in rows),
+        "median_latency_s": float(np.median([row.latency_s for row in rows])),
+    }
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    known = [value for value in values if not np.isnan(value)]
+    return float(sum(known) / len(known)) if known else None
+
+
+def _token_figures(tokens: TokenTable) -> dict[str, Any]:
+    kl = tokens.kl[np.isfinite(tokens.kl)]
+    if not kl.size:
+        return {"num_positions": 0}
+    quantiles = np.quantile(kl, [0.5, 0.95, 0.99, 0.999])
+    log_drop = tokens.log_drop[np.isfinite(tokens.log_drop)]
+    return {
+        "num_positions": int(kl.size),
+        "kl_mean": float(kl.mean()),
+        **dict(zip(("kl_median", "kl_p95", "kl_p99", "kl_p999"), quantiles.tolist(), strict=True)),
+        "kl_max": float(kl.max()),
+        "top1_agreement": None if np.isnan(tokens.disagree).all() else float(1.0 - np.nanmean(tokens.disagree)),
+        "probability_drop": float(np.nanmean(tokens.drop)),
+        "ln_perplexity_ratio": float(log_drop.mean()),
+    }

@@ -1,0 +1,89 @@
+"""Quantiles of the KL divergence over token positions: a token table in, an estimate out. Touches nothing.
+
+By inversion (Woodruff 1952): the 99 % quantile is at most x just where the share of positions above x is at most 1 %,
+and a share over items that hang together is what `sample` bounds. Thresholds are tried many at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qgate.judge.arms import Scope
+from qgate.judge.resample import Draws, Unseen, ratio_upper
+from qgate.judge.sample import METHOD, Floats, beyond_seen, nothing, positions
+from qgate.judge.tokens import TokenTable
+from qgate.schemas.verdict import Estimate
+
+NUM_TRIED = 64
+NUM_ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """KL per position float64[T] in ascending order, the item of each, and the number of positions per item."""
+
+    kl: Floats
+    cluster: NDArray[np.int64]
+    sizes: Floats
+
+    def counts_above(self, ranks: NDArray[np.int64]) -> Floats:
+        """float64[K, n]: positions of each item whose KL is above that at each of K ascending ranks."""
+        thresholds = self.kl[ranks]
+        bins = np.searchsorted(thresholds, self.kl, side="left")  # number of thresholds that a position is above
+        width = len(ranks) + 1
+        table = np.bincount(self.cluster * width + bins, minlength=self.sizes.size * width)
+        per_bin = table.reshape(self.sizes.size, width).astype(np.float64)
+        return per_bin[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:].T
+
+
+def upper_tail(tokens: TokenTable, scope: Scope, share: float, alpha: float, draws: Draws) -> Estimate:
+    """The KL that a `share` of positions exceeds, with bounds at 1 − `alpha` each."""
+    at = positions(tokens, scope, tokens.kl)
+    if not at.num_items:
+        return nothing()
+    order = np.argsort(tokens.kl[at.use], kind="stable")
+    sizes = np.bincount(at.cluster, minlength=at.num_items).astype(np.float64)
+    tail = _Tail(tokens.kl[at.use][order], at.cluster[order], sizes)
+    value = float(np.quantile(tail.kl, 1.0 - share, method="inverted_cdf"))
+    outside, _ = _crossing(tail, share, alpha, draws, sign=1.0)
+    _, inside = _crossing(tail, share, alpha, draws, sign=-1.0)
+    return Estimate(
+        value=value,
+        low=0.0 if inside is None else min(float(tail.kl[inside]), value),
+        high=None if outside is None else max(float(tail.kl[outside]), value),
+        num_items=at.num_items,
+        num_pairs=int(sizes.sum()),
+        method=f"inverted share of positions, {METHOD}",
+    )
+
+
+def _crossing(tail: _Tail, share: float, alpha: float, draws: Draws, *, sign: float) -> tuple[int | None, int | None]:
+    """Ranks about the point at which the bound of the share above falls to `share`: the first inside, the last outside.
+
+    sign 1 takes the upper bound of the share, −1 the lower.
+    """
+    first, last = -1, tail.kl.size  # outside; inside: past the end, where nothing is above
+    for _ in range(NUM_ROUNDS):
+        if last - first <= 1:
+            break
+        left = last - np.geomspace(1, last - first - 1, NUM_TRIED)  # denser towards the tail
+        ranks = np.unique(left.astype(np.int64).clip(first + 1, last - 1))
+        within = _bound(tail, ranks, alpha, draws, sign) <= share
+        if within.any():
+            last = int(ranks[within.argmax()])
+            first = max([first, *ranks[ranks < last].tolist()])
+        else:
+            first = int(ranks[-1])
+    return (last if last < tail.kl.size else None), (first if first >= 0 else None)
+
+
+def _bound(tail: _Tail, ranks: NDArray[np.int64], alpha: float, draws: Draws, sign: float) -> Floats:
+    above = tail.counts_above(ranks)
+    size = float(tail.sizes.mean())
+    if sign > 0:
+        unseen = Unseen(beyond_seen(above / tail.sizes, 1.0) * size, size)
+        return ratio_upper(above, tail.sizes, unseen, alpha, draws)
+    return -ratio_upper(-above, tail.sizes, Unseen(0.0, size), alpha, draws)

@@ -1,0 +1,202 @@
+"""Pairs or token tables in, one sample of independent items out, and its estimate. Touches nothing.
+
+Items are the clusters: an item's twins, profiles, seeds and tokens are summed up before anything is inferred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qgate.judge.arms import Pair, Scope
+from qgate.judge.criteria import RowMetric, Support, came
+from qgate.judge.resample import Draws, Interval, Unseen, ratio_upper
+from qgate.judge.tokens import TokenTable
+from qgate.schemas.verdict import Estimate
+
+Floats = NDArray[np.float64]
+
+METHOD = "reweighted items and a worst unseen one"
+WORST_FACTOR = 2.0
+LEAST_UNSEEN = 0.1
+"""Where a harm has no natural limit, the unseen item is taken to be this many times as bad as the worst seen, and at
+least this bad (nats a token, or share). Chosen by coverage on skewed items: see `qgate selftest`."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """n independent items: float64[n] `numerators` and `denominators`, whose ratio of sums is the harm.
+
+    For a mean over items the denominators are 1. `unseen_high` and `unseen_low` are the unseen items for the upper
+    bound of the ratio and of its negative.
+    """
+
+    numerators: Floats
+    denominators: Floats
+    unseen_high: Unseen
+    unseen_low: Unseen
+    num_pairs: int
+    num_missing: int = 0
+    num_expected: int = 0
+    bases: Floats | None = None
+    """float64[n]: the baseline's own level per item, where the metric has one."""
+    other_value: float | None = None
+
+    @property
+    def num_items(self) -> int:
+        """Independent items."""
+        return int(self.numerators.size)
+
+    @property
+    def value(self) -> float:
+        """The point estimate; NaN where there is nothing to divide by."""
+        total = float(self.denominators.sum())
+        return float(self.numerators.sum()) / total if total > 0 else float("nan")
+
+    @property
+    def baseline_value(self) -> float | None:
+        """The baseline's own level."""
+        return None if self.bases is None or not self.bases.size else float(self.bases.mean())
+
+
+def from_pairs(pairs: Iterable[Pair], metric: RowMetric) -> Sample:
+    """The mean harm over items of the mean harm over an item's pairs.
+
+    Where the reference answered and the other arm did not, the pair counts as the greatest harm (a metric without one
+    loses the pair); where the reference did not answer, nothing can be said. Both are counted as missing.
+    """
+    clusters: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
+    num_missing = num_expected = 0
+    for pair in pairs:
+        num_expected += 1
+        before = float("nan") if pair.reference is None or not came(pair.reference) else metric.level(pair.reference)
+        if np.isnan(before):
+            num_missing += 1
+            continue
+        harm, after = _harm(pair, metric)
+        if np.isnan(harm):
+            num_missing += 1
+            if metric.support.open:
+                continue
+            harm = metric.support.greatest
+        clusters.setdefault(pair.row.cluster, []).append((harm, before, after))
+    means = np.array([_mean(clusters[key]) for key in sorted(clusters)]).reshape(-1, 3)
+    sample = of_items(means[:, 0], np.ones(len(means)), metric.support, sum(map(len, clusters.values())))
+    return replace(
+        sample,
+        num_missing=num_missing,
+        num_expected=num_expected,
+        bases=means[:, 1],
+        other_value=_nanmean(means[:, 2]),
+    )
+
+
+def of_items(numerators: Floats, denominators: Floats, support: Support, num_pairs: int) -> Sample:
+    """A sample of float64[n] items whose own ratios lie within `support`."""
+    size = float(denominators.mean()) if denominators.size else 1.0
+    high, low = support.greatest, -support.least
+    if support.open and numerators.size:
+        rates = numerators / denominators
+        high = float(beyond_seen(rates, high))
+        low = float(beyond_seen(-rates, low))
+    return Sample(numerators, denominators, Unseen(high * size, size), Unseen(low * size, size), num_pairs)
+
+
+def beyond_seen(rates: Floats, limit: float) -> Floats:
+    """How bad the unseen item may be, given float64[..., n] rates of those seen: float64[...], at most `limit`."""
+    return np.asarray(np.minimum(np.maximum(WORST_FACTOR * rates.max(axis=-1), LEAST_UNSEEN), limit))
+
+
+def relative(sample: Sample) -> Sample:
+    """The same losses as a share of the baseline's level.
+
+    The unseen item is one that the baseline always does and the other arm never, and the reverse.
+    """
+    assert sample.bases is not None
+    return replace(sample, denominators=sample.bases, unseen_high=Unseen(1.0, 1.0), unseen_low=Unseen(1.0, 0.0))
+
+
+def _harm(pair: Pair, metric: RowMetric) -> tuple[float, float]:
+    if pair.reference is None or pair.other is None or not came(pair.other):
+        return float("nan"), float("nan")
+    return metric.harm(pair.reference, pair.other), metric.level(pair.other)
+
+
+def _mean(values: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
+    harms, before, after = zip(*values, strict=True)
+    known = [value for value in after if not np.isnan(value)]
+    return sum(harms) / len(harms), sum(before) / len(before), sum(known) / len(known) if known else float("nan")
+
+
+def _nanmean(values: Floats) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else None
+
+
+@dataclass(frozen=True)
+class Positions:
+    """The token positions in scope: bool[T] `use`, and for those int64 `cluster`, numbered below `num_items`."""
+
+    use: NDArray[np.bool_]
+    cluster: NDArray[np.int64]
+    num_items: int
+
+
+def positions(tokens: TokenTable, scope: Scope, finite: Floats) -> Positions:
+    """The positions of the answers in scope at which float64[T] `finite` is a number, with their items."""
+    inside = np.array([row in scope for row in tokens.rows])
+    names = sorted({row.cluster for row in tokens.rows})
+    number = {name: index for index, name in enumerate(names)}
+    of_answer = np.array([number[row.cluster] for row in tokens.rows])
+    use = inside[tokens.answer] & np.isfinite(finite)
+    present, cluster = np.unique(of_answer[tokens.answer[use]], return_inverse=True)
+    return Positions(use, cluster, int(present.size))
+
+
+def from_tokens(tokens: TokenTable, harms: Floats, scope: Scope, support: Support) -> Sample:
+    """The mean of float64[T] `harms` over the token positions of the answers in scope, positions within items."""
+    at = positions(tokens, scope, harms)
+    sums = np.bincount(at.cluster, weights=harms[at.use], minlength=at.num_items).astype(np.float64)
+    counts = np.bincount(at.cluster, minlength=at.num_items).astype(np.float64)
+    return of_items(sums, counts, support, int(counts.sum()))
+
+
+def interval(sample: Sample, alpha: float, draws: Draws) -> Interval:
+    """One-sided bounds of the sample's ratio, each at 1 − `alpha`."""
+    top, bottom = sample.numerators[None], sample.denominators
+    high = ratio_upper(top, bottom, sample.unseen_high, alpha, draws)[0]
+    low = -ratio_upper(-top, bottom, sample.unseen_low, alpha, draws)[0]
+    return Interval(low=float(low) + 0.0, high=float(high) + 0.0)
+
+
+def standard_error(sample: Sample) -> float | None:
+    """Of a ratio of sums over independent items, by linearisation (Cochran 1977, section 2.11); None for one item."""
+    n, size = sample.num_items, float(sample.denominators.mean())
+    if n < 2 or size <= 0:
+        return None
+    residuals = sample.numerators - sample.value * sample.denominators
+    return float(np.sqrt((residuals**2).sum() / (n - 1) / n) / size)
+
+
+def estimate(sample: Sample, alpha: float, draws: Draws) -> Estimate:
+    """The sample's harm with its bounds; None where there is nothing."""
+    if sample.num_items == 0 or np.isnan(sample.value):
+        return nothing(sample.num_items, sample.num_pairs)
+    bounds = interval(sample, alpha, draws)
+    return Estimate(
+        value=sample.value,
+        low=bounds.low,
+        high=bounds.high,
+        standard_error=standard_error(sample),
+        num_items=sample.num_items,
+        num_pairs=sample.num_pairs,
+        method=METHOD,
+    )
+
+
+def nothing(num_items: int = 0, num_pairs: int = 0) -> Estimate:
+    """The estimate of what could not be measured."""
+    return Estimate(value=None, low=None, high=None, num_items=num_items, num_pairs=num_pairs, method="none")

@@ -1,0 +1,160 @@
+"""Token-level metrics: two arms' scores of the same answers in, harms per token out. Touches nothing.
+
+All logarithms are natural. The baseline is p, the other arm q; both were forced through the baseline's own answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qgate.schemas.answers import TokenScores
+from qgate.schemas.evidence import Row
+
+Floats = NDArray[np.float64]
+
+SENTINEL = -1000.0
+"""Log-probabilities below this stand for values that are not finite (vLLM writes −9999)."""
+BLOCK_POSITIONS = 16_384
+
+
+@dataclass(frozen=True)
+class TokenTable:
+    """T token positions of A answers, in the answers' order.
+
+    Per position: `answer` int64[T] (index into `rows`), `position` int64[T], float64[T] `kl` (nats, a lower bound),
+    `disagree` (1 where the likeliest tokens differ), `drop` (p − q at the token), `log_drop` (ln p − ln q at the token)
+    and `covered` (the baseline's mass in tokens that both arms listed). NaN where the other arm was not finite.
+    """
+
+    rows: tuple[Row, ...]
+    answer: NDArray[np.int64]
+    position: NDArray[np.int64]
+    kl: Floats
+    disagree: Floats
+    drop: Floats
+    log_drop: Floats
+    covered: Floats
+    num_expected: int
+    """Answers that the baseline scored; `rows` are those that the other arm scored too, token for token."""
+
+    @property
+    def num_not_finite(self) -> int:
+        """Positions at which the other arm gave no finite number."""
+        return int(np.isnan(self.log_drop).sum())
+
+
+def table(
+    rows: Sequence[Row], reference: Mapping[str, TokenScores], other: Mapping[str, TokenScores]
+) -> TokenTable | None:
+    """Compare two arms' scores on the reference `rows`; None where no answer was scored by both."""
+    scored = {request_id(row): row for row in sorted(rows, key=lambda row: row.pair) if request_id(row) in reference}
+    usable = [key for key in scored if key in other and _same_tokens(reference[key], other[key])]
+    if not usable:
+        return None
+    counts = [len(reference[key].token_ids) for key in usable]
+    parts = [_compare(reference[key], other[key]) for key in usable]
+    kl, disagree, drop, log_drop, covered = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return TokenTable(
+        rows=tuple(scored[key] for key in usable),
+        answer=np.repeat(np.arange(len(usable)), counts),
+        position=np.concatenate([np.arange(count) for count in counts]),
+        kl=kl,
+        disagree=disagree,
+        drop=drop,
+        log_drop=log_drop,
+        covered=covered,
+        num_expected=len(scored),
+    )
+
+
+def request_id(row: Row) -> str:
+    """The id under which an answer is scored."""
+    return "/".join(map(str, row.pair))
+
+
+def _same_tokens(one: TokenScores, other: TokenScores) -> bool:
+    return len(one.token_ids) > 0 and np.array_equal(one.token_ids, other.token_ids)
+
+
+def _compare(base: TokenScores, other: TokenScores) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    p, q = base.logprobs.astype(np.float64), other.logprobs.astype(np.float64)
+    parts = [
+        kl_lower_bound(_cut(base, block), _cut(other, block))
+        for block in (slice(start, start + BLOCK_POSITIONS) for start in range(0, len(p), BLOCK_POSITIONS))
+    ]
+    kl, covered = (np.concatenate(column) for column in zip(*parts, strict=True))
+    usable = np.isfinite(p) & (p > SENTINEL) & np.isfinite(q) & (q > SENTINEL)
+    usable &= ~np.isnan(other.top_logprobs).any(-1) & ~np.isnan(base.top_logprobs).any(-1)
+    listed = base.top_ids.shape[1] > 0 and other.top_ids.shape[1] > 0
+    disagree = (base.top_ids[:, 0] != other.top_ids[:, 0]).astype(np.float64) if listed else np.full(len(p), np.nan)
+    drop = np.where(usable, np.exp(np.minimum(p, 0)) - np.exp(np.minimum(q, 0)), np.nan)
+    log_drop = np.where(usable, p - q, np.nan)
+    return np.where(usable, kl, np.nan), np.where(usable, disagree, np.nan), drop, log_drop, covered
+
+
+def _cut(scores: TokenScores, block: slice) -> TokenScores:
+    return TokenScores(
+        scores.id,
+        scores.token_ids[block],
+        scores.logprobs[block],
+        scores.top_ids[block],
+        scores.top_logprobs[block],
+    )
+
+
+def kl_lower_bound(base: TokenScores, other: TokenScores) -> tuple[Floats, Floats]:
+    """A lower bound of KL(p ‖ q) per position, nats, and the mass of p in the tokens compared one by one.
+
+    Merging tokens into cells can only lower the divergence (log-sum inequality). Cells: each token that both lists hold
+    (the forced token counts as listed); the tokens A that only p lists, one cell, whose mass under q is unknown but at
+    most min(|A| · least listed q, 1 − Σ listed q); the rest. Of what that unknown mass can be, the least divergence.
+    """
+    p = _probabilities(base.top_logprobs)
+    q_listed = _probabilities(other.top_logprobs)
+    q, shared = _at(base.top_ids, other, q_listed)
+    shared &= p > 0
+    only_p = (p > 0) & ~shared
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exact = np.where(shared, p * np.log(p / q), 0.0).sum(-1)
+    p_shared, q_shared = (p * shared).sum(-1), np.minimum((q * shared).sum(-1), 1.0)
+    p_only = (p * only_p).sum(-1)
+    p_rest = np.clip(1.0 - p_shared - p_only, 0.0, 1.0)
+    least = np.where(q_listed > 0, q_listed, np.inf).min(-1, initial=np.inf)
+    spare = np.clip(1.0 - q_shared, 0.0, 1.0)
+    cap = np.minimum(only_p.sum(-1) * least, np.clip(1.0 - q_listed.sum(-1), 0.0, 1.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        even = np.where(p_only + p_rest > 0, spare * p_only / (p_only + p_rest), 0.0)
+        q_only = np.minimum(np.where(np.isfinite(cap), cap, spare), even)
+        tail = _cell(p_only, q_only) + _cell(p_rest, spare - q_only)
+    return np.maximum(exact + tail, 0.0), p_shared
+
+
+TINY = 1e-6
+"""Mass below which a cell is rounding of the lists' float32, not a finding."""
+
+
+def _cell(p: Floats, q: Floats) -> Floats:
+    return np.where(p > TINY, p * np.log(np.maximum(p, TINY) / np.maximum(q, TINY)), 0.0)
+
+
+def _probabilities(logprobs: NDArray[np.float32]) -> Floats:
+    """float64[T, K]; 0 where nothing is listed or the number is not finite."""
+    logs = logprobs.astype(np.float64)
+    return np.where(np.isfinite(logs) & (logs > SENTINEL), np.exp(np.minimum(logs, 0.0)), 0.0)
+
+
+def _at(ids: NDArray[np.int32], other: TokenScores, q_listed: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """q float64[T, K] at p's listed ids, and whether it is known."""
+    if q_listed.shape[1]:
+        same = (ids[:, :, None] == other.top_ids[:, None, :]) & (q_listed > 0)[:, None, :]
+        known = same.any(-1)
+        q = np.where(known, np.take_along_axis(q_listed, same.argmax(-1), axis=1), 0.0)
+    else:
+        known, q = np.zeros(ids.shape, dtype=bool), np.zeros(ids.shape)
+    forced = np.exp(np.clip(other.logprobs.astype(np.float64), SENTINEL, 0.0))[:, None]
+    is_forced = (ids == other.token_ids[:, None]) & ~known & np.isfinite(other.logprobs)[:, None] & (forced > 0)
+    return np.where(is_forced, forced, q), known | is_forced

@@ -177,6 +177,11 @@ def _rank(item: str) -> float:
     return int.from_bytes(hashlib.sha256(item.encode()).digest()[:8], "big") / 2**64
 
 
+def dequantize_key(gguf_sha256: str, dtype: str, tool: str, worker_sha256: str) -> str:
+    """Content key of a baseline that is unpacked from a GGUF file."""
+    return content_key({"format": FORMAT, "gguf": gguf_sha256, "dtype": dtype, "tool": tool, "worker": worker_sha256})
+
+
 def quantize_key(
     model_digest: str, variant: Variant, options: Mapping[str, Any], tool: str, files: Mapping[str, str]
 ) -> str:

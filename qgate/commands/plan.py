@@ -1,0 +1,41 @@
+"""`qgate plan`: what a run would do, what is stored already, and sizes. Makes nothing."""
+
+from __future__ import annotations
+
+import argparse
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from qgate.commands.progress import watching
+from qgate.errors import ExitCode
+from qgate.io import recipe
+from qgate.rooms.outlook import outlook
+from qgate.rooms.prepare import prepare
+
+
+def plan(arguments: argparse.Namespace) -> ExitCode:
+    """Print every step with its state. Raises what a run would refuse."""
+    loaded = recipe.load(arguments.recipe)
+    with watching(quiet=True) as watcher:
+        prepared = prepare(loaded, arguments.results, watcher)
+    lines = outlook(prepared)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("step", "what", "state", "size"):
+        table.add_column(column, overflow="fold")
+    for line in lines:
+        style = "green" if line.state in {"stored", "at hand"} else "yellow"
+        table.add_row(
+            line.kind, escape(line.label), f"[{style}]{escape(line.state)}[/]", f"[dim]{escape(line.size)}[/]"
+        )
+    console = Console()
+    console.print(table)
+    waiting = sum(line.state not in {"stored", "at hand"} for line in lines)
+    engine = loaded.recipe.engine
+    console.print(
+        f"\n{len(lines)} steps, {waiting} to do; engine {engine.name} on {prepared.device}, "
+        f"{engine.parallel} server{'s' if engine.parallel > 1 else ''} at a time, {engine.concurrency} requests in flight each",
+        highlight=False,
+    )
+    return ExitCode.PASS

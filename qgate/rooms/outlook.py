@@ -1,0 +1,117 @@
+"""A prepared recipe in, what a run would find stored and what it would have to do out. Reads disk; makes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from qgate.io import tensors
+from qgate.plan import GenerateStep, ScoreStep, generate_key, score_key
+from qgate.rooms.generate import num_done
+from qgate.rooms.obtain import obtain_model
+from qgate.rooms.precheck import precheck, quantized_layers, result_bytes
+from qgate.rooms.prepare import Prepared
+from qgate.rooms.variants import baseline_key, find_stored, job_of, variant_key
+from qgate.schemas.checkpoint import Checkpoint
+from qgate.schemas.recipe import BASELINE, GgufSource
+
+
+@dataclass(frozen=True)
+class Line:
+    """One step and its state: `stored`, `to do`, `12 of 80 stored`, or `after …` where its key is not known yet."""
+
+    kind: str
+    label: str
+    state: str
+    size: str
+
+
+def outlook(prepared: Prepared) -> tuple[Line, ...]:
+    """Every step of a run. Raises what a run would refuse before any work."""
+    known = {name: found for name, found, _ in _checkpoints(prepared) if found is not None}
+    made = tuple(line for _, _, line in _checkpoints(prepared))
+    keys: dict[tuple[str, int, str, str], str] = {}
+    return (*made, *_generate(prepared, known, keys), *_score(prepared, known, keys))
+
+
+def _checkpoints(prepared: Prepared) -> Iterator[tuple[str, Checkpoint | None, Line]]:
+    model = prepared.loaded.recipe.model
+    if isinstance(model, GgufSource):
+        baseline = find_stored(prepared, BASELINE, baseline_key(prepared))
+        state = "to unpack from GGUF" if baseline is None else "stored"
+    else:
+        baseline, state = obtain_model(model, BASELINE), "at hand"
+    yield BASELINE, baseline, _checkpoint_line(BASELINE, baseline, state)
+    for name in prepared.loaded.recipe.variants:
+        yield _variant(prepared, name, baseline)
+
+
+def _variant(prepared: Prepared, name: str, baseline: Checkpoint | None) -> tuple[str, Checkpoint | None, Line]:
+    variant = prepared.loaded.recipe.variants[name]
+    if variant.checkpoint is not None and not isinstance(variant.checkpoint, GgufSource):
+        ready = obtain_model(variant.checkpoint, name, precision=variant.precision)
+        return name, ready, _checkpoint_line(name, ready, "at hand")
+    if baseline is None:
+        return name, None, Line("checkpoint", name, "after the baseline is unpacked", "")
+    job = job_of(prepared, name, baseline)
+    precheck(job, prepared.store.root)
+    found = find_stored(prepared, name, variant_key(variant, job))
+    if found is not None:
+        return name, found, _checkpoint_line(name, found, "stored")
+    layers = quantized_layers(tensors.read(baseline.path), job.quantizer.ignored(job.options))
+    size = f"about {_megabytes(result_bytes(job, layers))} · {job.quantizer.precision(job.options)}"
+    return name, None, Line("checkpoint", name, f"to quantize with {job.quantizer.name}", size)
+
+
+def _checkpoint_line(name: str, checkpoint: Checkpoint | None, state: str) -> Line:
+    if checkpoint is None:
+        return Line("checkpoint", name, state, "")
+    bits = f"{checkpoint.bits_per_weight:.2f} bits/weight"
+    return Line("checkpoint", name, state, f"{_megabytes(checkpoint.weight_bytes)} · {checkpoint.precision} · {bits}")
+
+
+def _generate(
+    prepared: Prepared, known: Mapping[str, Checkpoint], keys: dict[tuple[str, int, str, str], str]
+) -> Iterator[Line]:
+    for step in prepared.plan.generate:
+        size = f"{len(step.requests)} answers, up to {max(r.sampling.max_tokens for r in step.requests)} tokens"
+        if step.variant not in known:
+            yield Line("generate", step.label, f"after {step.variant} is made", size)
+            continue
+        identity = prepared.identity(step.variant, _concurrency(prepared, step))
+        key = generate_key(step, known[step.variant].digest, identity)
+        keys[step.variant, step.replicate, step.evalset, step.profile] = key
+        yield Line("generate", step.label, _state(prepared, "generations", key, step), size)
+
+
+def _concurrency(prepared: Prepared, step: GenerateStep) -> int:
+    recipe = prepared.loaded.recipe
+    return (step.variant == BASELINE and step.replicate and recipe.noise_floor.concurrency) or recipe.engine.concurrency
+
+
+def _state(prepared: Prepared, kind: str, key: str, step: GenerateStep) -> str:
+    if prepared.store.find(kind, key) is not None:
+        return "stored"
+    done = num_done(prepared.store.folder(kind, key).with_suffix(".part"))
+    return f"{done} of {len(step.requests)} stored" if done else "to do"
+
+
+def _score(
+    prepared: Prepared, known: Mapping[str, Checkpoint], keys: Mapping[tuple[str, int, str, str], str]
+) -> Iterator[Line]:
+    for step in prepared.plan.score:
+        source = (*step.source, step.evalset, step.profile)
+        if step.variant not in known or source not in keys:
+            yield Line("score", step.label, "after the answers are there", "")
+        else:
+            yield Line("score", step.label, _score_state(prepared, step, known[step.variant].digest, keys[source]), "")
+
+
+def _score_state(prepared: Prepared, step: ScoreStep, digest: str, source_key: str) -> str:
+    identity = prepared.identity(step.variant, prepared.loaded.recipe.engine.concurrency)
+    key = score_key(step, digest, identity, source_key)
+    return "to do" if prepared.store.find("token_scores", key) is None else "stored"
+
+
+def _megabytes(size_bytes: int) -> str:
+    return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.0f} MB"

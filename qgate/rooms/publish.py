@@ -1,0 +1,99 @@
+"""A judged run in, its folder of reports out. Writes disk.
+
+recipe.yaml run.json verdict.json report.html junit.xml summary.md answers.parquet logs/
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections import defaultdict
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from qgate import __version__
+from qgate.io import artefact, host
+from qgate.io.files import write_bytes, write_text
+from qgate.reports import html, junit, markdown, table
+from qgate.reports.bundle import ReportBundle
+from qgate.rooms.arms import facts_of
+from qgate.rooms.prepare import Prepared
+from qgate.rooms.work import Work
+from qgate.schemas.answers import EngineFacts
+from qgate.schemas.evidence import Evidence
+from qgate.schemas.run import ArmRecord, Run
+from qgate.schemas.verdict import VerdictSheet
+
+
+def publish(
+    prepared: Prepared, work: Work, evidence: Evidence, sheet: VerdictSheet, started: datetime
+) -> tuple[Run, VerdictSheet]:
+    """Write every report of a run and return what they were drawn from. Raises StoreError."""
+    run = _run(prepared, work, started)
+    sheet = sheet.model_copy(update={"summary": _summary(work, run, sheet)})
+    requests = {request.id: request for step in prepared.plan.generate for request in step.requests}
+    bundle = ReportBundle(run, sheet, evidence.rows, prepared.loaded.recipe, requests)
+    folder = prepared.folder
+    write_text(folder / "recipe.yaml", prepared.loaded.text)
+    write_text(folder / "report.html", html.render(bundle))
+    write_text(folder / "junit.xml", junit.render(run, sheet))
+    write_text(folder / "summary.md", markdown.render(run, sheet))
+    buffer = io.BytesIO()
+    pq.write_table(table.build(evidence.rows), buffer)
+    write_bytes(folder / "answers.parquet", buffer.getvalue())
+    artefact.save(folder / "run.json", run)
+    artefact.save(folder / "verdict.json", sheet)
+    shutil.rmtree(folder / "work", ignore_errors=True)
+    return run, sheet
+
+
+def _run(prepared: Prepared, work: Work, started: datetime) -> Run:
+    arms = [*work.generated.values(), *work.forced.values(), *work.under_baseline.values()]
+    loaded = prepared.loaded
+    return Run(
+        run_id=prepared.folder.name,
+        qgate_version=__version__,
+        started_at=started.isoformat(timespec="seconds"),
+        finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        recipe_name=loaded.recipe.name,
+        recipe_sha256=loaded.sha256,
+        host=host.describe(),
+        evalsets={f"{s.name}@{s.version}": s.sha256 for s in prepared.evalsets.values()},
+        checkpoints=dict(work.checkpoints),
+        engine_facts=_facts(work),
+        arms=tuple(arm.record for arm in arms),
+        timings_s={**work.timings_s, "total": (datetime.now(UTC) - started).total_seconds()},
+        failures=dict(work.failures),
+    )
+
+
+def _facts(work: Work) -> dict[str, EngineFacts]:
+    by_variant = defaultdict(list)
+    for (variant, *_), arm in work.generated.items():
+        by_variant[variant].append(arm)
+    found = {variant: facts_of(arms) for variant, arms in by_variant.items()}
+    return {variant: facts for variant, facts in found.items() if facts is not None}
+
+
+def _summary(work: Work, run: Run, sheet: VerdictSheet) -> dict[str, Any]:
+    """Per variant: what the judge measured, and what it costs to keep and to serve."""
+    merged: dict[str, Any] = {}
+    for name, checkpoint in work.checkpoints.items():
+        measured: dict[str, Any] = sheet.summary.get(name, {})
+        merged[name] = {
+            **measured,
+            "precision": checkpoint.precision,
+            "bits_per_weight": checkpoint.bits_per_weight,
+            "weight_bytes": checkpoint.weight_bytes,
+            "tokens_per_s": _tokens_per_s([arm for arm in run.arms if arm.variant == name and arm.step == "generate"]),
+        }
+    return merged
+
+
+def _tokens_per_s(arms: list[ArmRecord]) -> float | None:
+    """Generated tokens per second of wall time, over the arms whose time is known."""
+    timed = [(arm.completion_tokens, arm.wall_s) for arm in arms if arm.wall_s]
+    seconds = sum(wall_s for _, wall_s in timed)
+    return sum(tokens for tokens, _ in timed) / seconds if seconds else None

@@ -40,10 +40,15 @@ class Task:
 
 def word(answer: str, *others: str) -> Scored:
     """The answer is a word of the prompt; naming one of `others` is wrong."""
-    args: dict[str, Any] = {"values": [answer]}
+    args: dict[str, Any] = {"values": [_stem(answer)]}
     if others:
-        args["none_of"] = list(others)
+        args["none_of"] = [_stem(other) for other in others]
     return Scored("contains_all", args, answer, (answer, *others))
+
+
+def _stem(answer: str) -> str:
+    """A colour without the word for colour, which an answer may leave out: 绿 of 绿色, เขียว of สีเขียว."""
+    return answer.removeprefix("สี").removesuffix("色")
 
 
 def number(value: int) -> Scored:
@@ -106,8 +111,9 @@ def _time(dice: Dice, texts: Texts) -> dict[str, Any]:
 
 
 def _time_answer(slots: dict[str, Any]) -> Scored:
-    scored = word(slots["solution"])
-    return Scored(scored.name, scored.args, scored.reference, (slots["start"],))
+    hours, minutes = slots["solution"].split(":")
+    spellings = [slots["solution"], f"{hours}点{minutes}分", f"{hours}時{minutes}分"]
+    return Scored("contains_all", {"values": [spellings]}, slots["solution"], (slots["start"],))
 
 
 def _stock(dice: Dice, texts: Texts) -> dict[str, Any]:

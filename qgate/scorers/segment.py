@@ -10,6 +10,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’\-‑.][^\W_]+)*")
 _UNSPACED_UNIT = re.compile(rf"{UNSPACED.pattern}|[^\W_]")
 _UNITS = re.compile(rf"{UNSPACED.pattern}|(?:(?!{UNSPACED.pattern}).)+")
 _ENDS = re.compile(r"[。！？!?؟…]+[\"'”’»」』）)\]*]*|(?<!\d)\.+[\"'”’»)\]*]*(?=\s|\Z)|(?<=\d)\.[\"'”’»)\]*]*(?=\s|\Z)")
+_HEADING = re.compile(r"#{1,6}\s.*|<<.*>>")
 _ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|St|No|vs|etc|e\.g|i\.e|Sr|Sra|г|ул|т\.е|т\.д)|\b[A-ZА-Я])\.\Z")
 _BULLET = re.compile(r"[ \t]*(?:[-*+•‣▪●○·・]|–|—)[ \t]+\S")
 _NUMBERED = re.compile(r"[ \t*_#>]*(\d{1,4})[*_]*[ \t]*[.)．）、:：]")
@@ -31,12 +32,14 @@ def length(text: str, language: str) -> int:
 
 
 def sentences(text: str) -> list[str]:
-    """Sentences by their end marks (of any script) and by line breaks; list marks and headings are taken off.
+    """Sentences by their end marks (of any script) and by line breaks, without list marks.
 
-    Thai writes no end marks: there, a line is a sentence.
+    A Markdown heading or a line that is a <<title>> is none. Thai writes no end marks: there, a line is a sentence.
     """
     found: list[str] = []
     for line in lines(text):
+        if _HEADING.fullmatch(line):
+            continue
         start = 0
         body = re.sub(r"\A[ \t]*(?:[-*+•#>]+|\d{1,3}[.)、])[ \t]+", "", line)
         for end in _ENDS.finditer(body):

@@ -14,7 +14,7 @@ from qgate.scorers.text import Phrase, normalise
 
 _RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
 _HIGHLIGHT = re.compile(r"(?<!\*)(\*{1,3})(?![\s*])([^*\n]*[^*\s])\1(?!\*)")
-_PLACEHOLDER = re.compile(r"\[[^\[\]\n]+\]|【[^【】\n]+】")
+_PLACEHOLDER = re.compile(r"\[[^\[\]\n]+\]|［[^［］\n]+］|【[^【】\n]+】")
 _TITLE = re.compile(r"<<[^<>\n]*[^<>\s][^<>\n]*>>")
 _MARKDOWN = re.compile(
     r"^[ \t]*(?:#{1,6}[ \t]|[-*+][ \t]|>[ \t]|\|.*\||```)|\*\*[^*\n]+\*\*|`[^`\n]+`|(?<!\w)\*[^*\s][^*\n]*\*",

@@ -1,0 +1,176 @@
+"""Options of the vLLM engine, and the server's command and variables made of them. Pure.
+
+Nothing that changes the numbers is left to a default that a checkpoint or the caller's shell could set: dtype, seed,
+sampling defaults, length and logprobs are given, and the caller's VLLM_* variables are not passed on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from qgate.ports import ServeJob
+from qgate.schemas.base import Frozen
+
+MODULE = "vllm.entrypoints.openai.api_server"
+MAX_LOGPROBS = 20
+SPARE_TOKENS = 8
+"""Beyond the longest prompt and answer: scoring a full answer generates one token more."""
+SCORE_BYTES_PER_LOGIT = 12
+"""Peak of prompt_logprobs: a float32 logit, its log-softmax, and what ranks and top-k take, per position and token."""
+SCORE_POSITIONS_FLOOR = 2048
+"""Fewest tokens a prefill step may be cut to; vLLM wants at least as many as sequences."""
+OWN_ARGS = frozenset(
+    {
+        "model", "host", "port", "uds", "api-key", "served-model-name", "dtype", "seed", "generation-config",
+        "max-model-len", "max-logprobs", "max-num-seqs", "max-num-batched-tokens", "tensor-parallel-size",
+        "pipeline-parallel-size", "gpu-memory-utilization", "kv-cache-memory-bytes", "kv-cache-dtype",
+        "enforce-eager", "enable-prefix-caching", "no-enable-prefix-caching",
+    }
+)  # fmt: skip
+PASSED_ON = frozenset(
+    {
+        "VLLM_CACHE_ROOT", "VLLM_CONFIG_ROOT", "VLLM_ASSETS_CACHE", "VLLM_RPC_BASE_PATH", "VLLM_NO_USAGE_STATS",
+        "VLLM_DO_NOT_TRACK",
+    }
+)  # fmt: skip
+"""The caller's own VLLM_* variables that say where things lie, and change no number."""
+SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+
+
+class VllmOptions(Frozen):
+    """How the vLLM server is started. Everything here is part of the content key of the answers."""
+
+    tensor_parallel_size: int = Field(default=1, ge=1, description="GPUs that share each layer")
+    pipeline_parallel_size: int = Field(default=1, ge=1, description="GPUs that share the layers")
+    gpu_memory_utilization: float = Field(
+        default=0.9, gt=0, le=1, description="Share of the GPU's memory that this server may take"
+    )
+    kv_cache_memory_bytes: int | None = Field(
+        default=None,
+        ge=1 << 20,
+        description="Size of the KV cache; given, the server profiles nothing and neighbours do not disturb it",
+    )
+    max_num_seqs: int | None = Field(default=None, ge=1, description="Sequences in one batch; default: vLLM's own")
+    max_num_batched_tokens: int | None = Field(
+        default=None, ge=1, description="Tokens in one step; default: vLLM's, or fewer where scoring needs the memory"
+    )
+    enforce_eager: bool = Field(
+        default=False, description="No CUDA graphs: starts faster, decodes several times slower"
+    )
+    kv_cache_dtype: str = Field(default="auto", description="e.g. fp8; auto is the model's dtype")
+    prefix_caching: bool = Field(default=True, description="As in production; each arm starts with a cold cache")
+    model_runner: Literal["auto", "v1", "v2"] = Field(
+        default="auto",
+        description="Pins vLLM's model runner (seeded text differs between them); auto: vLLM's choice for the model",
+    )
+    count_nans: bool = Field(default=False, description="Count requests with NaN logits (costs speed)")
+    score_memory_bytes: int = Field(
+        default=8 << 30, ge=64 << 20, description="Memory beside the server's own that scoring may take"
+    )
+    cuda_visible_devices: str | None = Field(default=None, description="GPUs, e.g. `0` or `0,1`; default: all")
+    port: int | None = Field(default=None, ge=1024, le=65_535, description="Port of the server; default: a free one")
+    start_timeout_s: float = Field(default=1800.0, gt=0, description="Longest wait for the server to become ready")
+    args: tuple[str, ...] = Field(default=(), description="Further arguments of the server, passed on as they are")
+    env: dict[str, str] = Field(
+        default_factory=dict, description="Variables of the server, e.g. {VLLM_USE_FLASHINFER_SAMPLER: '0'}; no secrets"
+    )
+
+    @model_validator(mode="after")
+    def _args_are_ours_to_pass(self) -> Self:
+        for word in self.args:
+            name = word.removeprefix("--").partition("=")[0].replace("_", "-")
+            if word.startswith("--") and name in OWN_ARGS:
+                raise ValueError(f"`args` may not hold {word}: qgate sets it (see the engine's own options)")
+        for name in self.env:
+            if SECRET.search(name):
+                raise ValueError(f"`env` may not hold {name}: a recipe is stored with its run; export it instead")
+        return self
+
+
+def command(job: ServeJob, options: VllmOptions, port: int, lengths: tuple[int | None, int | None]) -> list[str]:
+    """The server's command. `lengths`: --max-model-len and --max-num-batched-tokens, None for vLLM's own."""
+    max_model_len, step_tokens = lengths
+    words: list[object] = [
+        job.tool.python, "-m", MODULE, "--model", job.checkpoint, "--served-model-name", job.name,
+        "--host", "127.0.0.1", "--port", port, "--dtype", job.dtype, "--seed", 0, "--generation-config", "vllm",
+        "--max-logprobs", MAX_LOGPROBS,
+        "--tensor-parallel-size", options.tensor_parallel_size,
+        "--pipeline-parallel-size", options.pipeline_parallel_size,
+        "--gpu-memory-utilization", options.gpu_memory_utilization, "--kv-cache-dtype", options.kv_cache_dtype,
+        "--enable-prefix-caching" if options.prefix_caching else "--no-enable-prefix-caching",
+        "--no-enable-log-requests", "--disable-uvicorn-access-log",
+    ]  # fmt: skip
+    optional: dict[str, object] = {
+        "--kv-cache-memory-bytes": options.kv_cache_memory_bytes,
+        "--max-num-seqs": options.max_num_seqs,
+        "--max-model-len": max_model_len,
+        "--max-num-batched-tokens": step_tokens,
+    }
+    words += [word for name, value in optional.items() if value is not None for word in (name, value)]
+    words += ["--enforce-eager"] if options.enforce_eager else []
+    return [str(word) for word in (*words, *options.args)]
+
+
+def variables(job: ServeJob, options: VllmOptions, *, cpu: bool) -> dict[str, str]:
+    """The variables that qgate sets for the server; the recipe's own come last."""
+    found = {"VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_LEVEL": "INFO"}
+    if job.repeatable:
+        found["VLLM_BATCH_INVARIANT"] = "1"
+    if options.model_runner != "auto":
+        found["VLLM_USE_V2_MODEL_RUNNER"] = "1" if options.model_runner == "v2" else "0"
+    if options.count_nans:
+        found["VLLM_COMPUTE_NANS_IN_LOGITS"] = "1"
+    if options.cuda_visible_devices is not None:
+        found["CUDA_VISIBLE_DEVICES"] = options.cuda_visible_devices
+    if cpu and options.kv_cache_memory_bytes is not None:
+        found["VLLM_CPU_KVCACHE_SPACE"] = str(max(1, options.kv_cache_memory_bytes >> 30))
+    return found | options.env
+
+
+def not_passed_on(caller: Iterable[str], options: VllmOptions) -> tuple[str, ...]:
+    """Variables of the caller that would change the server behind the recipe's back."""
+    return tuple(
+        sorted(
+            name for name in caller if name.startswith("VLLM_") and name not in PASSED_ON and name not in options.env
+        )
+    )
+
+
+def max_model_len(wanted: int | None, model_limit: int | None) -> int | None:
+    """--max-model-len: what the run needs and a little more, never more than the model can; None: the model's own."""
+    if wanted is None:
+        return model_limit
+    return wanted + SPARE_TOKENS if model_limit is None else min(wanted + SPARE_TOKENS, max(wanted, model_limit))
+
+
+def step_tokens(options: VllmOptions, vocab_size: int | None, longest: int | None) -> int | None:
+    """--max-num-batched-tokens, so that a step of scoring stays within its memory; None: vLLM's own default."""
+    if options.max_num_batched_tokens is not None or vocab_size is None:
+        return options.max_num_batched_tokens
+    positions = options.score_memory_bytes // (vocab_size * SCORE_BYTES_PER_LOGIT)
+    if positions >= (longest or 16_384):
+        return None
+    return max(SCORE_POSITIONS_FLOOR, options.max_num_seqs or 0, positions // 256 * 256)
+
+
+def score_cost_bytes(num_positions: int, vocab_size: int, step: int | None) -> int:
+    """Peak memory that scoring so many positions takes: no step holds more than `step` of them."""
+    return min(num_positions, step or num_positions) * vocab_size * SCORE_BYTES_PER_LOGIT
+
+
+def model_limits(config: dict[str, object]) -> tuple[int | None, int | None]:
+    """Longest context and vocabulary size, from config.json (of the text model, where it is nested)."""
+    nested = config.get("text_config")
+    text = {**config, **(nested if isinstance(nested, dict) else {})}
+    context, vocab = text.get("max_position_embeddings"), text.get("vocab_size")
+    return (context if isinstance(context, int) else None, vocab if isinstance(vocab, int) else None)
+
+
+def checkpoint_config(checkpoint: Path) -> Path:
+    """Where a checkpoint's config.json lies."""
+    return checkpoint / "config.json"

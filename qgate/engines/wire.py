@@ -1,0 +1,184 @@
+"""The OpenAI-compatible wire format, with vLLM's additions: requests to bodies, bodies to answers and scores. Pure.
+
+Field names are those of vLLM 0.26 and 0.32 (entrypoints/openai/*/protocol.py). A log-probability of -9999 is what vLLM
+writes for one that is not finite.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qgate.errors import EngineError
+from qgate.io.calls import Reply
+from qgate.schemas.answers import Answer, GenerateRequest, ScoreRequest, Status, TokenScores
+
+NOT_FINITE = -9999.0
+NAN_SIGNS = ("not JSON compliant", "Out of range float", "nan", "NaN")
+"""What a server says, with a 500, when it cannot write a NaN."""
+UNFINISHED = frozenset({"abort", "error"})
+UNREAD = ("system_fingerprint", "service_tier")
+
+
+def chat_body(
+    request: GenerateRequest, model: str, *, vllm: bool = True, cache_salt: str | None = None
+) -> dict[str, Any]:
+    """Body of /v1/chat/completions. Every sampling field is there; vLLM's own fields where `vllm`."""
+    sampling = request.sampling
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [message.model_dump() for message in request.messages],
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "presence_penalty": sampling.presence_penalty,
+        "frequency_penalty": sampling.frequency_penalty,
+        "max_tokens": sampling.max_tokens,
+        "seed": sampling.seed,
+        "n": 1,
+        "stream": False,
+        "logprobs": request.logprobs,
+    }
+    if vllm:
+        body |= {
+            "top_k": sampling.top_k,
+            "min_p": sampling.min_p,
+            "repetition_penalty": sampling.repetition_penalty,
+            "min_tokens": 0,
+            "ignore_eos": False,
+            "skip_special_tokens": True,
+            "return_token_ids": True,
+        }
+        body |= {"cache_salt": cache_salt} if cache_salt else {}
+    return body
+
+
+def tokenize_body(request: ScoreRequest, model: str) -> dict[str, Any]:
+    """Body of vLLM's /tokenize: the chat prompt as /v1/chat/completions renders it."""
+    messages = [message.model_dump() for message in request.messages]
+    return {"model": model, "messages": messages, "add_generation_prompt": True, "add_special_tokens": False}
+
+
+def score_body(ids: Sequence[int], top_k: int, model: str, *, cache_salt: str | None = None) -> dict[str, Any]:
+    """Body of /v1/completions that returns the log-probability of each of `ids` and of the `top_k` most likely.
+
+    One token is generated, the fewest that vLLM allows; `prompt_logprobs` makes it compute the whole prompt, cached or
+    not (vllm/sampling_params.py, skip_reading_prefix_cache).
+    """
+    body: dict[str, Any] = {
+        "model": model, "prompt": list(ids), "max_tokens": 1, "temperature": 0.0, "seed": 0, "stream": False,
+        "prompt_logprobs": top_k, "add_special_tokens": False, "return_token_ids": False,
+    }  # fmt: skip
+    return body | ({"cache_salt": cache_salt} if cache_salt else {})
+
+
+def ids_sha256(ids: Sequence[int]) -> str:
+    """SHA-256 over ids as little-endian int32."""
+    return hashlib.sha256(np.asarray(ids, dtype="<i4").tobytes()).hexdigest()
+
+
+def answer(reply: Reply) -> Answer:
+    """The Answer to a chat call. A body without a choice, or one that was cut off by the server, is an error."""
+    if reply.body is None:
+        status: Status = "timeout" if reply.status == "timeout" else "error"
+        return _no_answer(reply, status, reply.error or "no answer")
+    choices = reply.body.get("choices") or [{}]
+    choice, message = choices[0], choices[0].get("message")
+    if not isinstance(message, dict):
+        return _no_answer(reply, "error", "the server's answer has no message in it")
+    reason = choice.get("finish_reason")
+    if reason in UNFINISHED:
+        return _no_answer(reply, "error", f"the server gave the request up: finish_reason {reason}")
+    usage = reply.body.get("usage") or {}
+    token_ids, prompt_ids = choice.get("token_ids"), reply.body.get("prompt_token_ids")
+    tool_calls = len(message.get("tool_calls") or ())
+    text = message.get("content")
+    return Answer(
+        id=reply.id,
+        text=text if text is not None or tool_calls else "",
+        token_ids=None if token_ids is None else tuple(token_ids),
+        logprobs=_logprobs(choice),
+        tool_calls=tool_calls,
+        prompt_token_ids_sha256=None if prompt_ids is None else ids_sha256(prompt_ids),
+        prompt_tokens=usage.get("prompt_tokens"),
+        completion_tokens=usage.get("completion_tokens"),
+        finish_reason=reason,
+        status="truncated" if reason == "length" else "ok",
+        latency_s=reply.latency_s,
+        attempt=reply.attempt,
+        extra=_unread(reply.body, choice, message),
+    )
+
+
+def _no_answer(reply: Reply, status: Status, error: str) -> Answer:
+    return Answer(
+        id=reply.id, text=None, status=status, error=error, latency_s=reply.latency_s, attempt=reply.attempt,
+        extra={} if reply.http_status is None else {"http_status": reply.http_status},
+    )  # fmt: skip
+
+
+def _logprobs(choice: dict[str, Any]) -> tuple[float | None, ...] | None:
+    content = (choice.get("logprobs") or {}).get("content")
+    if content is None:
+        return None
+    return tuple(_finite(entry.get("logprob")) for entry in content)
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not np.isfinite(value) or value <= NOT_FINITE else float(value)
+
+
+def _unread(body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
+    found = {name: body.get(name) for name in UNREAD}
+    found |= {"stop_reason": choice.get("stop_reason"), "reasoning": message.get("reasoning")}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def token_scores(reply: Reply, request: ScoreRequest, prompt_ids: Sequence[int]) -> TokenScores:
+    """The scores in a reply to `score_body(prompt_ids + completion_ids)`.
+
+    A server that cannot write its NaNs answers 500: every score is NaN then. Raises EngineError on any other failure,
+    and where the reply holds no log-probabilities.
+    """
+    shape = (len(request.completion_ids), request.top_k)
+    scores = TokenScores(
+        id=request.id,
+        token_ids=np.asarray(request.completion_ids, dtype=np.int32),
+        logprobs=np.full(shape[0], np.nan, dtype=np.float32),
+        top_ids=np.full(shape, -1, dtype=np.int32),
+        top_logprobs=np.full(shape, np.nan, dtype=np.float32),
+        prompt_token_ids_sha256=ids_sha256(prompt_ids),
+    )
+    if reply.body is None:
+        if reply.http_status == 500 and any(sign in (reply.error or "") for sign in NAN_SIGNS):
+            return scores
+        raise EngineError(reply.error or "no answer")
+    positions = (reply.body.get("choices") or [{}])[0].get("prompt_logprobs")
+    if positions is None or len(positions) != len(prompt_ids) + shape[0]:
+        raise EngineError(
+            "the server returned no log-probabilities of the prompt",
+            advice="scoring needs `prompt_logprobs`: serve with vLLM, or turn token_evidence off",
+        )
+    for row, (forced, entries) in enumerate(zip(request.completion_ids, positions[len(prompt_ids) :], strict=True)):
+        scores.logprobs[row] = _score(entries[str(forced)]["logprob"])
+        _fill_top(scores.top_ids[row], scores.top_logprobs[row], entries)
+    return scores
+
+
+def _fill_top(ids: NDArray[np.int32], logprobs: NDArray[np.float32], entries: dict[str, dict[str, Any]]) -> None:
+    """The most likely first: vLLM's ranks count from 1, and the forced token comes beside the top where it is not in."""
+    for key, entry in entries.items():
+        rank = entry["rank"]
+        if rank is not None and 1 <= rank <= len(ids):
+            ids[rank - 1] = int(key)
+            logprobs[rank - 1] = _score(entry["logprob"])
+
+
+def _score(value: float | None) -> float:
+    """As it was before vLLM made it JSON: null was NaN, -9999 was minus infinity."""
+    if value is None:
+        return float("nan")
+    return float("-inf") if value <= NOT_FINITE else value

@@ -28,8 +28,9 @@ class Line:
 
 def outlook(prepared: Prepared) -> tuple[Line, ...]:
     """Every step of a run. Raises what a run would refuse before any work."""
-    known = {name: found for name, found, _ in _checkpoints(prepared) if found is not None}
-    made = tuple(line for _, _, line in _checkpoints(prepared))
+    checkpoints = list(_checkpoints(prepared))
+    known = {name: found for name, found, _ in checkpoints if found is not None}
+    made = tuple(line for _, _, line in checkpoints)
     keys: dict[tuple[str, int, str, str], str] = {}
     return (*made, *_generate(prepared, known, keys), *_score(prepared, known, keys))
 

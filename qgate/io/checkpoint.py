@@ -12,9 +12,6 @@ from qgate.io import hashes, tensors
 from qgate.io import precision as precisions
 from qgate.schemas.checkpoint import Checkpoint, Making
 
-NOT_PART = frozenset({"object.json", "checkpoint.json"})
-"""What the results store puts beside a checkpoint's own files."""
-
 
 def read(
     folder: Path,
@@ -28,7 +25,7 @@ def read(
     folder = folder.absolute()
     config = read_config(folder)
     found = tensors.read(folder)
-    files = [file for file in sorted(folder.rglob("*")) if file.is_file() and _is_part(file.relative_to(folder))]
+    files = [file for file in sorted(folder.rglob("*")) if file.is_file() and not _is_hidden(file.relative_to(folder))]
     records = hashes.records(files)
     return Checkpoint(
         name=name,
@@ -64,5 +61,6 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def _is_part(relative: Path) -> bool:
-    return relative.name not in NOT_PART and not any(part.startswith(".") for part in relative.parts)
+def _is_hidden(relative: Path) -> bool:
+    """Whether it is a tool's bookkeeping (.git, .cache) rather than the model's."""
+    return any(part.startswith(".") for part in relative.parts)

@@ -31,13 +31,15 @@ class HttpStub:
     """Serves in a thread between enter and exit. `seen` holds the requests, `most_in_flight` the peak."""
 
     answer: Answerer
+    listening: socket.socket | None = None
+    """The socket to serve on; default: a free port of this machine."""
     seen: list[Request] = field(default_factory=list)
     most_in_flight: int = 0
     num_connections: int = 0
     _in_flight: int = 0
 
     def __enter__(self) -> Self:
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self._socket = self.listening or socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._loop = asyncio.new_event_loop()

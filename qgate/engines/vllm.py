@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from qgate.engines import vllm_log, vllm_options, wire
+from qgate.engines.dialogue import Dialogue
 from qgate.engines.vllm_causes import diagnose
 from qgate.engines.vllm_options import VllmOptions
 from qgate.errors import EngineError, StartError
@@ -53,84 +53,39 @@ PROBE = GenerateRequest(
 class VllmSession:
     """A checkpoint that a vLLM server of ours serves. `facts` grow until the session is left."""
 
-    def __init__(self, job: ServeJob, server: Server, client: Client, facts: EngineFacts, vocab_size: int):
+    def __init__(self, dialogue: Dialogue, facts: EngineFacts):
         self.facts = facts
-        self._job = job
-        self._server = server
-        self._client = client
-        self._vocab_size = vocab_size
+        self._dialogue = dialogue
         self._scraped_at = 0.0
-        self._peaks: dict[str, float] = {}
+        self._usage_peak = 0.0
 
     def generate(self, requests: Iterable[GenerateRequest]) -> Iterator[Answer]:
         """One Answer per request, as they finish; the prefix cache is cold at the first. Raises DiedError, HungError."""
-        salt = secrets.token_hex(16)
-        calls = (
-            Call(request.id, "/v1/chat/completions", wire.chat_body(request, self._job.name, cache_salt=salt))
-            for request in requests
-        )
-        for reply in self._client.run(calls):
-            yield wire.answer(reply)
+        for answer in self._dialogue.answers(requests):
+            yield answer
             self._scrape()
         self._scrape(now=True)
 
     def score(self, requests: Iterable[ScoreRequest]) -> Iterator[TokenScores]:
         """One TokenScores per request, as they finish. Raises EngineError after the others, where some cannot be had."""
-        open_requests: dict[str, tuple[ScoreRequest, list[int]]] = {}
-        failed: list[str] = []
-        salt = secrets.token_hex(16)
-        calls = (self._score_call(request, open_requests, salt) for request in requests)
-        for reply in self._client.run(calls, budget=self._options.score_memory_bytes):
-            request, prompt_ids = open_requests.pop(reply.id, (None, []))
-            if request is None:
-                failed.append(f"{reply.id}: {reply.error}")
-                continue
-            try:
-                scores = wire.token_scores(reply, request, prompt_ids)
-            except EngineError as error:
-                failed.append(f"{reply.id}: {error.message}")
-                continue
+        for scores in self._dialogue.scores(requests):
             yield scores
+            self._scrape()
         self._scrape(now=True)
-        if failed:
-            raise EngineError(
-                f"{self._server.launch.name} could not score {len(failed)} answers, the first: {failed[0]}"
-                f"{self._server.log_tail()}"
-            )
 
     def close(self) -> None:
         """Read the last of the facts while the server still runs."""
         self._scrape(now=True)
-
-    @property
-    def _options(self) -> VllmOptions:
-        return VllmOptions.model_validate(self._job.options.model_dump())
-
-    def _score_call(
-        self, request: ScoreRequest, open_requests: dict[str, tuple[ScoreRequest, list[int]]], salt: str
-    ) -> Call:
-        step = self.facts.details.get("max_num_batched_tokens")
-
-        def then(body: dict[str, Any]) -> Call:
-            prompt_ids = body["tokens"]
-            open_requests[request.id] = (request, prompt_ids)
-            ids = [*prompt_ids, *request.completion_ids]
-            cost = vllm_options.score_cost_bytes(len(ids), self._vocab_size, int(step) if step else None)
-            score = wire.score_body(ids, request.top_k, self._job.name, cache_salt=salt)
-            return Call(request.id, "/v1/completions", score, cost)
-
-        return Call(request.id, "/tokenize", wire.tokenize_body(request, self._job.name), then=then)
 
     def _scrape(self, *, now: bool = False) -> None:
         """Add what /metrics says to the facts; a server that does not answer changes nothing."""
         if not now and time.monotonic() - self._scraped_at < SCRAPE_S:
             return
         with suppress(EngineError):
-            status, body = self._client.get("/metrics")
+            status, body = self._dialogue.client.get("/metrics")
             found = vllm_log.metrics(body) if status == 200 else {}
-            if usage := found.pop("kv_cache_usage", None):
-                self._peaks["kv_cache_usage_peak"] = max(usage, self._peaks.get("kv_cache_usage_peak", 0.0))
-            details = {**self.facts.details, **found, **self._peaks}
+            self._usage_peak = max(self._usage_peak, found.pop("kv_cache_usage", 0.0))
+            details = {**self.facts.details, **found, "kv_cache_usage_peak": self._usage_peak}
             notes = tuple(dict.fromkeys((*_lasting(self.facts.notes), *vllm_log.notes(found))))
             self.facts = self.facts.model_copy(update={"details": details, "notes": notes})
         self._scraped_at = time.monotonic()
@@ -172,7 +127,14 @@ class VllmEngine:
         )
         with serve(launch) as server:
             facts = _facts(job, server, packages, cpu=cpu)
-            session = VllmSession(job, server, _client(job, server), facts, vocab_size or 0)
+            dialogue = Dialogue(
+                _client(job, server),
+                launch.name,
+                job.name,
+                score_memory_bytes=options.score_memory_bytes,
+                score_cost_bytes=lambda num: vllm_options.score_cost_bytes(num, vocab_size or 0, step),
+            )
+            session = VllmSession(dialogue, facts)
             try:
                 yield session
             finally:
@@ -223,13 +185,19 @@ def _facts(job: ServeJob, server: Server, packages: dict[str, str], *, cpu: bool
         driver=gpus[0]["driver_version"] if gpus else None,
         dtype=job.dtype,
         kernels=vllm_log.kernels(logged),
-        argv=server.argv,
+        argv=_shown(job, server),
         env_vars=dict(server.launch.env),
         packages=packages,
         notes=tuple(notes),
         start_s=server.start_s,
-        details=vllm_log.numbers(logged) | {"num_gpus": len(gpus), "log": str(job.log), "concurrency": job.concurrency},
+        details=vllm_log.numbers(logged) | {"num_gpus": len(gpus), "concurrency": job.concurrency},
     )
+
+
+def _shown(job: ServeJob, server: Server) -> tuple[str, ...]:
+    """The command as a reader needs it: without this machine's folders and the port of the day."""
+    names = {str(job.tool.python): "python", str(job.checkpoint): "<checkpoint>", str(server.port): "<port>"}
+    return tuple(names.get(word, word) for word in server.argv)
 
 
 def _version(server: Server, job: ServeJob) -> str | None:

@@ -1,0 +1,97 @@
+"""Requests through a client, answers and token scores out: what both engines that speak HTTP do alike."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from qgate.engines import wire
+from qgate.errors import EngineError
+from qgate.io.calls import Call, Reply
+from qgate.io.client import Client
+from qgate.schemas.answers import Answer, GenerateRequest, ScoreRequest, TokenScores
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """A server and how it is spoken to. Each arm has a cache salt of its own: it starts with a cold prefix cache."""
+
+    client: Client
+    name: str
+    """The server, for messages."""
+    model: str
+    """The name that it serves the checkpoint under."""
+    vllm: bool = True
+    """Whether vLLM's own request fields are understood."""
+    score_memory_bytes: int | None = None
+    """Budget of all scoring in flight; None: only the client's concurrency bounds it."""
+    score_cost_bytes: Callable[[int], int] = lambda num_positions: 0
+    """Memory that scoring so many positions takes on the server."""
+
+    def answers(self, requests: Iterable[GenerateRequest]) -> Iterator[Answer]:
+        """One Answer per request, as they finish. Raises DiedError, HungError."""
+        salt = secrets.token_hex(16)
+        calls = (
+            Call(
+                request.id,
+                "/v1/chat/completions",
+                wire.chat_body(request, self.model, vllm=self.vllm, cache_salt=salt),
+            )
+            for request in requests
+        )
+        for reply in self.client.run(calls):
+            yield wire.answer(reply)
+
+    def scores(self, requests: Iterable[ScoreRequest]) -> Iterator[TokenScores]:
+        """One TokenScores per request, as they finish.
+
+        Raises DiedError, HungError, and after all the others EngineError, where some could not be had.
+        """
+        scoring = _Scoring(self, secrets.token_hex(16))
+        failed: list[str] = []
+        calls = (scoring.call(request) for request in requests)
+        for reply in self.client.run(calls, budget=self.score_memory_bytes):
+            try:
+                scores = scoring.scores(reply)
+            except EngineError as error:
+                failed.append(f"{reply.id}: {error.message}")
+                continue
+            yield scores
+        if failed:
+            raise EngineError(
+                f"{self.name} could not score {len(failed)} answers; the first is {failed[0]}",
+                advice="scoring needs vLLM's /tokenize and prompt_logprobs, and room for one token after the answer",
+            )
+
+
+class _Scoring:
+    """One arm's scoring: remembers what each call in flight was about."""
+
+    def __init__(self, dialogue: Dialogue, salt: str):
+        self._dialogue = dialogue
+        self._salt = salt
+        self._requests: dict[str, ScoreRequest] = {}
+        self._prompts: dict[str, list[int]] = {}
+
+    def call(self, request: ScoreRequest) -> Call:
+        """The prompt's ids first, then their scores with the answer's."""
+        self._requests[request.id] = request
+        return Call(
+            request.id, "/tokenize", wire.tokenize_body(request, self._dialogue.model),
+            then=lambda body: self._second(request, body),
+        )  # fmt: skip
+
+    def _second(self, request: ScoreRequest, body: dict[str, Any]) -> Call:
+        prompt = self._prompts[request.id] = body["tokens"]
+        ids = [*prompt, *request.completion_ids]
+        scored = wire.score_body(ids, request.top_k, self._dialogue.model, cache_salt=self._salt)
+        return Call(request.id, "/v1/completions", scored, self._dialogue.score_cost_bytes(len(ids)))
+
+    def scores(self, reply: Reply) -> TokenScores:
+        """The scores in the last reply of a chain. Raises EngineError."""
+        request, prompt = self._requests.pop(reply.id), self._prompts.pop(reply.id, None)
+        if prompt is None:
+            raise EngineError(reply.error or "no prompt ids")
+        return wire.token_scores(reply, request, prompt)

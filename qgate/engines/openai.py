@@ -1,0 +1,171 @@
+"""Engine `openai`: attaches to a server that already runs and speaks the OpenAI protocol. Opens sockets, starts nothing.
+
+The key comes from an environment variable that the options name; it is sent and nowhere kept. What the server runs is
+its owner's word: the facts say so. Token scores need vLLM's additions to the protocol.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+from pydantic import Field, field_validator
+
+from qgate.engines.dialogue import Dialogue
+from qgate.errors import EngineError, StartError
+from qgate.io.calls import Target, Watch
+from qgate.io.client import Client
+from qgate.ports import ServeJob, Session, Tool
+from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, Sampling, ScoreRequest, TokenScores
+from qgate.schemas.base import Frozen
+
+LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+NEUTRAL = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+"""Fields that OpenAI's own protocol lacks, and the values that leave them off."""
+NOTE = "qgate attached to a running server: which checkpoint, kernels and settings it serves is its owner's word"
+
+
+class OpenAiOptions(Frozen):
+    """Where the server is. Give each variant its own `base_url` or `model` through `engine_args`."""
+
+    base_url: str = Field(description="e.g. http://127.0.0.1:8000/v1")
+    model: str | None = Field(default=None, description="Name that the server serves it under; default: its only model")
+    api_key_env: str | None = Field(
+        default=None, description="Environment variable that holds the key; the key itself is never written"
+    )
+
+    @field_validator("base_url")
+    @classmethod
+    def _plain_url(cls, value: str) -> str:
+        url = urlsplit(value)
+        if url.scheme not in {"http", "https"} or not url.hostname:
+            raise ValueError(f"{value!r} is no http(s) address")
+        if url.username or url.password or url.query:
+            raise ValueError("a base_url with a user, a password or a query is refused: name the key by `api_key_env`")
+        return value.rstrip("/").removesuffix("/v1")
+
+
+class OpenAiSession:
+    """A checkpoint that somebody else's server serves."""
+
+    def __init__(self, dialogue: Dialogue, facts: EngineFacts):
+        self.facts = facts
+        self._dialogue = dialogue
+
+    def generate(self, requests: Iterable[GenerateRequest]) -> Iterator[Answer]:
+        """One Answer per request, as they finish. Raises DiedError, HungError; EngineError for a field left unheard."""
+        yield from self._dialogue.answers(self._understood(request) for request in requests)
+
+    def score(self, requests: Iterable[ScoreRequest]) -> Iterator[TokenScores]:
+        """One TokenScores per request, as they finish. Raises EngineError where the server is not vLLM's."""
+        if not self._dialogue.vllm:
+            raise EngineError(
+                f"{self._dialogue.name} cannot score given answers: it is not vLLM",
+                advice="serve with vLLM, use the engine `transformers`, or set token_evidence.enabled: false",
+            )
+        yield from self._dialogue.scores(requests)
+
+    def _understood(self, request: GenerateRequest) -> GenerateRequest:
+        if not self._dialogue.vllm and (unheard := _beyond_openai(request.sampling)):
+            raise EngineError(
+                f"{self._dialogue.name} would ignore {', '.join(unheard)} of the sampling: it is not vLLM",
+                advice=f"leave them at {NEUTRAL}, or serve with vLLM",
+            )
+        return request
+
+
+def _beyond_openai(sampling: Sampling) -> list[str]:
+    values = sampling.model_dump()
+    return [name for name, neutral in NEUTRAL.items() if values[name] != neutral]
+
+
+class OpenAiEngine:
+    """The engine plugin."""
+
+    name = "openai"
+    options = OpenAiOptions
+    lock: str | None = None
+    workers: tuple[Path, ...] = ()
+
+    def device(self, tool: Tool) -> str:
+        """What is known of a server that somebody else runs."""
+        return "remote"
+
+    @contextmanager
+    def open(self, job: ServeJob) -> Iterator[Session]:
+        """A session with the server. Raises StartError where it does not answer or does not serve the model."""
+        options = OpenAiOptions.model_validate(job.options.model_dump())
+        name = f"the server at {options.base_url} ({job.name})"
+        client = _client(job, options, name, health=None)
+        model = _model(client, options, name)
+        version = _vllm_version(client)
+        if version is not None:
+            client = _client(job, options, name, health="/health")
+        facts = EngineFacts(
+            engine="openai",
+            version=f"vLLM {version}" if version else "unknown",
+            device="remote",
+            dtype=None,
+            notes=(NOTE,),
+            details={"base_url": options.base_url, "model": model, "concurrency": job.concurrency},
+        )
+        yield OpenAiSession(Dialogue(client, name, model["id"], vllm=version is not None), facts)
+
+
+def _client(job: ServeJob, options: OpenAiOptions, name: str, *, health: str | None) -> Client:
+    local = urlsplit(options.base_url).hostname in LOCAL
+    watch = Watch(name, job.stall_timeout_s, health_path=health)
+    return Client(
+        Target(options.base_url, job.concurrency, job.request_timeout_s, watch, key=_key(options), trust_env=not local)
+    )
+
+
+def _key(options: OpenAiOptions) -> str | None:
+    if options.api_key_env is None:
+        return None
+    key = os.environ.get(options.api_key_env, "")
+    if not key:
+        raise StartError(
+            f"the environment variable {options.api_key_env} is not set", advice=f"export {options.api_key_env}=..."
+        )
+    return key
+
+
+def _model(client: Client, options: OpenAiOptions, name: str) -> dict[str, Any]:
+    """What the server says of the model that is asked for."""
+    try:
+        status, body = client.get("/v1/models")
+    except EngineError as error:
+        raise StartError(error.message, advice="check engine.options.base_url, and that the server runs") from error
+    if status != 200:
+        raise StartError(f"{name} does not list its models: HTTP {status}: {body[:300]}", advice=_advice(status))
+    try:
+        served = {model["id"]: model for model in orjson.loads(body)["data"]}
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise StartError(f"{name} does not speak the OpenAI protocol: /v1/models answers {body[:200]!r}") from error
+    wanted = options.model or (next(iter(served)) if len(served) == 1 else None)
+    if wanted not in served:
+        asked = f"does not serve {wanted!r}" if wanted else "serves several models"
+        raise StartError(f"{name} {asked}", advice=f"set `model` to one of: {', '.join(sorted(served)) or 'none'}")
+    found = served[wanted]
+    return {key: found[key] for key in ("id", "max_model_len", "owned_by") if key in found}
+
+
+def _advice(status: int) -> str:
+    return "set engine.options.api_key_env" if status in {401, 403} else "check engine.options.base_url"
+
+
+def _vllm_version(client: Client) -> str | None:
+    with suppress(EngineError, orjson.JSONDecodeError, KeyError, TypeError):
+        status, body = client.get("/version")
+        if status == 200 and client.get("/health")[0] == 200:
+            return str(orjson.loads(body)["version"])
+    return None
+
+
+ENGINE = OpenAiEngine()

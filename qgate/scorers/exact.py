@@ -14,6 +14,7 @@ from qgate.scorers.text import Phrase, find, normalise
 _EDGES = " \t\n.,;:!?…。，、；：！？؟،؛·*_`#\"'「」『』《》()（）[]【】¿¡"
 _LETTERS = r"A-ZА-Я\u0600-\u06ff\u0e00-\u0e7f'"
 _CLAIMS = "IS|是|为|選|选|は|ОТВЕТ|ES|คือ|ข้อ|هي|هو"
+_ARTICLE = r"(?<=[AАВ])[ ][A-ZА-Я]"  # `is a lamp`, `в саду`: a word of the sentence, no letter of an option
 _LOOKALIKES = str.maketrans("АВСЕНКМОРТХ", "ABCEHKMOPTX")
 
 
@@ -72,8 +73,8 @@ def _lettered(text: str, letters: str) -> str | None:
     opening = re.match(rf"[\W_]*({one})(?:\s*[.)\]:、*]|\s*\Z)", upper)
     if opening:
         return folded[opening[1]]
-    alone = rf"(?<![{_LETTERS}])({one})(?![{_LETTERS}])"
-    named = {match[1] for match in re.finditer(rf"(?:[:(*]|{_CLAIMS})\s*\W?{alone}", upper)}
+    claimed = re.finditer(rf"(?:[:(*]|{_CLAIMS})\s*\W?(?<![{_LETTERS}])({one})(?![{_LETTERS}])(?!{_ARTICLE})", upper)
+    named = {match[1] for match in claimed}
     return folded[named.pop()] if len(named) == 1 else None
 
 

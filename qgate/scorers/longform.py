@@ -12,7 +12,7 @@ from qgate.scorers.languages import script_share
 from qgate.scorers.novelty import num_fresh
 from qgate.scorers.numerals import han_value
 from qgate.scorers.presence import longest_rising
-from qgate.scorers.segment import characters, words
+from qgate.scorers.segment import words
 from qgate.scorers.text import UNSPACED_LANGUAGES, Spellings, ascii_digits, first, normalise, primary
 
 _HAN = "〇零一二三四五六七八九十百"
@@ -60,7 +60,7 @@ class FreeTextArgs(Frozen):
 
 
 def _free_text(text: str, args: FreeTextArgs, language: str) -> float:
-    units = characters(text) if primary(language) in UNSPACED_LANGUAGES else [word.casefold() for word in words(text)]
+    units = [word.casefold() for word in words(text)]
     span = 12 if primary(language) in UNSPACED_LANGUAGES else 5
     reached = min(1.0, num_fresh(units, span) / args.length)
     searched = normalise(text)

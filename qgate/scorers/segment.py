@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import re
 
-from qgate.scorers.text import UNSPACED, UNSPACED_LANGUAGES, primary
+from qgate.scorers.text import UNSPACED
 
 _WORD = re.compile(r"[^\W_]+(?:['’\-‑.][^\W_]+)*")
 _UNSPACED_UNIT = re.compile(rf"{UNSPACED.pattern}|[^\W_]")
 _UNITS = re.compile(rf"{UNSPACED.pattern}|(?:(?!{UNSPACED.pattern}).)+")
 _ENDS = re.compile(r"[。！？!?؟…]+[\"'”’»」』）)\]*]*|(?<!\d)\.+[\"'”’»)\]*]*(?=\s|\Z)|(?<=\d)\.[\"'”’»)\]*]*(?=\s|\Z)")
 _HEADING = re.compile(r"#{1,6}\s.*|<<.*>>")
-_ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|St|No|vs|etc|e\.g|i\.e|Sr|Sra|г|ул|т\.е|т\.д)|\b[A-ZА-Я])\.\Z")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:Mr|Mrs|Ms|Dr|St|No|vs|etc|e\.g|i\.e|[ap]\.m|Sr|Sra|г|ул|т\.е|т\.д)|\b[A-ZА-Я])\.\Z"
+)
 _BULLET = re.compile(r"[ \t]*(?:[-*+•‣▪●○·・]|–|—)[ \t]+\S")
 _NUMBERED = re.compile(r"[ \t*_#>]*(\d{1,4})[*_]*[ \t]*[.)．）、:：]")
 
 
 def words(text: str) -> list[str]:
-    """Words: runs of letters and digits; in an unspaced script (Chinese, Japanese, Thai) each character is one."""
+    """Words: runs of letters and digits; in an unspaced script (Chinese, Japanese, Thai) each character is one.
+
+    So a mixed text counts as word processors count it: 用Python写3行 has 5.
+    """
     return [unit for run in _WORD.findall(text) for unit in _UNITS.findall(run)]
 
 
 def characters(text: str) -> list[str]:
     """Letters, ideographs and digits one by one; no spaces, punctuation or combining marks."""
     return _UNSPACED_UNIT.findall("".join(ch for ch in text if ch.isalnum()))
-
-
-def length(text: str, language: str) -> int:
-    """Words, or characters in a language written without spaces."""
-    return len(characters(text) if primary(language) in UNSPACED_LANGUAGES else words(text))
 
 
 def sentences(text: str) -> list[str]:

@@ -42,7 +42,7 @@ def _first_word(text: str, args: FirstWordArgs, language: str) -> bool:
 
 def _each_sentence(text: str, args: Bounds, language: str) -> bool:
     found = segment.sentences(text)
-    return bool(found) and all(args.fit(segment.length(one, language)) for one in found)
+    return bool(found) and all(args.fit(len(segment.words(one))) for one in found)
 
 
 class LineLengthArgs(Frozen):
@@ -52,7 +52,7 @@ class LineLengthArgs(Frozen):
 
 
 def _line_lengths(text: str, args: LineLengthArgs, language: str) -> bool:
-    return tuple(segment.length(line, language) for line in segment.lines(text)) == args.lengths
+    return tuple(len(segment.words(line)) for line in segment.lines(text)) == args.lengths
 
 
 class SeparatedArgs(Bounds):
@@ -76,7 +76,7 @@ def _numbered(text: str, args: NumberedArgs, language: str) -> bool:
 
 
 CHECKS = (
-    Check("length_constraints:number_words", Bounds, lambda t, a, lang: a.fit(segment.length(t, lang))),
+    Check("length_constraints:number_words", Bounds, lambda t, a, lang: a.fit(len(segment.words(t)))),
     Check("length_constraints:number_characters", Bounds, lambda t, a, lang: a.fit(len(segment.characters(t)))),
     Check("length_constraints:number_sentences", Bounds, lambda t, a, lang: a.fit(len(segment.sentences(t)))),
     Check("length_constraints:number_lines", Bounds, lambda t, a, lang: a.fit(len(segment.lines(t)))),

@@ -6,16 +6,21 @@ import ast
 import json
 import re
 import warnings
+from functools import lru_cache
 from typing import Any, Literal
 
 import yaml
 from jsonschema import Draft202012Validator, SchemaError
 from pydantic import Field, field_validator
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
 
 from qgate.schemas.base import Frozen
 from qgate.scorers.checks.check import Check
 
 _FENCED = re.compile(r"\A\s*```[\w+-]*[ \t]*\n(.*?)\n?[ \t]*```\s*\Z", re.DOTALL)
+_REFERENCE = re.compile(r'"\$(?:ref|dynamicRef)": "([^"]*)')
 _FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*\n(.*?)\n?^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
@@ -23,6 +28,22 @@ class JsonArgs(Frozen):
     """Arguments of `detectable_format:json_format`."""
 
     fence: bool = Field(default=True, description="Whether the JSON may stand in a code fence")
+
+
+@lru_cache(maxsize=1024)
+def _schema_fault(schema: str) -> str | None:
+    """What is wrong with a schema (as JSON text); remembered, since each item's is looked at once per answer."""
+    value = json.loads(schema)
+    try:
+        Draft202012Validator.check_schema(value)
+        within = Registry().with_resource("", DRAFT202012.create_resource(value)).resolver()
+        for ref in _REFERENCE.findall(schema):
+            within.lookup(ref)
+    except SchemaError as error:
+        return f"is no JSON Schema: {error.message}"
+    except Unresolvable as error:
+        return f"refers to {error.ref!r}, which is not in it; nothing is fetched while scoring"
+    return None
 
 
 class SchemaArgs(JsonArgs):
@@ -35,12 +56,9 @@ class SchemaArgs(JsonArgs):
     @field_validator("schema_")
     @classmethod
     def _sound(cls, value: dict[str, Any]) -> dict[str, Any]:
-        try:
-            Draft202012Validator.check_schema(value)
-        except SchemaError as error:
-            raise ValueError(f"is no JSON Schema: {error.message}") from error
-        if any(not ref.startswith("#") for ref in re.findall(r'"\$(?:ref|dynamicRef)": "([^"]*)', json.dumps(value))):
-            raise ValueError("refers to another document; nothing is fetched while scoring")
+        fault = _schema_fault(json.dumps(value))
+        if fault is not None:
+            raise ValueError(fault)
         return value
 
 

@@ -15,6 +15,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -65,7 +66,8 @@ def _build(lock: Lock, python: str, watcher: Watcher) -> None:
     started = time.monotonic()
     with watcher.task(f"environment {lock.name}", total=len(lock.pins)) as task:
         task.detail("creating")
-        _run([python, "-m", "venv", str(target)], log, f"creating the environment {lock.name}")
+        bare = ["--without-pip"] if _has_pip() else []
+        _run([python, "-m", "venv", *bare, str(target)], log, f"creating the environment {lock.name}")
         _install(lock, target, log, task)
         task.detail("checking")
         found = _checked(lock, target, log)
@@ -83,11 +85,21 @@ def _build(lock: Lock, python: str, watcher: Watcher) -> None:
 
 def _install(lock: Lock, target: Path, log: Path, task: Task) -> None:
     """Everything that the lock pins, and nothing else but what the lock's `first` packages bring along."""
-    pip = [str(target / "bin" / "python"), "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
+    pip = [*_pip_of(target), "install", "--no-input", "--disable-pip-version-check"]
     if lock.first:
         pins = [f"{name}=={lock.pins[locks.normalise(name)]}" for name in lock.first]
         _pip(lock, [*pip, "-c", str(lock.path), *pins], log, task)
     _pip(lock, [*pip, "--no-deps", "-r", str(lock.path)], log, task)
+
+
+def _has_pip() -> bool:
+    """Whether qgate's own Python has pip, which then serves the new environment too (quicker than giving it its own)."""
+    return find_spec("pip") is not None
+
+
+def _pip_of(target: Path) -> list[str]:
+    python = str(target / "bin" / "python")
+    return [sys.executable, "-m", "pip", "--python", python] if _has_pip() else [python, "-m", "pip"]
 
 
 def _pip(lock: Lock, argv: Sequence[str], log: Path, task: Task) -> None:
@@ -150,7 +162,7 @@ def _sweep(name: str) -> None:
     linked = {path.resolve() for path in root().glob(f"{name}-" + "?" * 12)}
     for left in (root() / "builds").glob(f"{name}-" + "?" * 12 + "-" + "?" * 8):
         if left.resolve() not in linked:
-            shutil.rmtree(left)
+            shutil.rmtree(left, ignore_errors=True)  # what an orphaned pip still writes is swept next time
 
 
 def _interpreter_for(lock: Lock) -> str:

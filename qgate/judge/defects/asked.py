@@ -45,13 +45,15 @@ _SYMBOLS = re.compile(
     re.IGNORECASE,
 )
 _DIALOGUE = re.compile(
-    r"dialog|conversation|transcript|\bchat\b|chat ?(?:bot|log|template|ml)|role.?play|interview|screenplay"
-    r"|\bscript\b"
-    r"|\bskit\b|\bplay\b|few.?shot|multi.?turn|system prompt|special tokens?|\btokens?\b|\bllm|\bprompt (?:format"
-    r"|template)"
-    r"|对话|聊天|剧本|訪談|访谈|会話|チャット|대화|채팅|диалог|беседа|разговор|чат|diálogo|conversaci|dialogue"
-    r"|entretien"
-    r"|gespräch|حوار|محادثة|บทสนทนา|संवाद|बातचीत|שיחה|דיאלוג",
+    r"dialog|conversation|transcript|\bchat\b|chat ?(?:bot|log)|role.?play|interview|screenplay|\bscript\b|\bskit\b"
+    r"|\bplay\b|few.?shot|multi.?turn|对话|聊天|剧本|訪談|访谈|会話|チャット|대화|채팅|диалог|беседа|разговор|чат"
+    r"|diálogo|conversaci|dialogue|entretien|gespräch|حوار|محادثة|บทสนทนา|संवाद|बातचीत|שיחה|דיאלוג",
+    re.IGNORECASE,
+)
+_TEMPLATE = re.compile(
+    r"chat ?(?:template|ml)|(?:special|control|eos|bos|end|stop|pad(?:ding)?) tokens?|tokeni[sz]|system prompt"
+    r"|\bllms?\b|language models?|prompt (?:format|template)|fine.?tun|llama|mistral|qwen|instruction format|html|<s>"
+    r"|模板|分词|テンプレート|템플릿|шаблон",
     re.IGNORECASE,
 )
 _NOTHING = re.compile(
@@ -87,17 +89,24 @@ class Asked:
     repetition: bool
     symbols: bool
     dialogue: bool
+    templates: bool
     nothing: bool
     decoding: bool
     text: str
     """Its own words, lower-case, for comparing with what is repeated."""
 
 
+_NOTHING_KNOWN = Asked(
+    known=False, weights={}, languages=frozenset(), repetition=False, symbols=False, dialogue=False, templates=False,
+    nothing=False, decoding=False, text="",
+)  # fmt: skip
+
+
 @lru_cache(maxsize=256)
 def asked(prompt: str | None) -> Asked:
     """What `prompt` asks for; nothing where it is None."""
     if prompt is None:
-        return Asked(False, {}, frozenset(), False, False, False, False, False, "")
+        return _NOTHING_KNOWN
     wish = prompt if len(prompt) <= HEAD_CHARS + TAIL_CHARS else f"{prompt[:HEAD_CHARS]}\n{prompt[-TAIL_CHARS:]}"
     weights = scripts.weights(prompt)
     return Asked(
@@ -106,6 +115,7 @@ def asked(prompt: str | None) -> Asked:
         languages=mentions.mentioned(wish),
         repetition=_REPEAT.search(wish) is not None,
         symbols=_SYMBOLS.search(wish) is not None,
+        templates=_TEMPLATE.search(wish) is not None,
         dialogue=_DIALOGUE.search(wish) is not None,
         nothing=_NOTHING.search(wish) is not None,
         decoding=_DECODING.search(wish) is not None,

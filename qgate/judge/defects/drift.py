@@ -14,8 +14,10 @@ NUM_BEFORE = 6
 LEAST_SEGMENTS, LEAST_CHARS = 7, 240
 LOOK_AT_RATIO = 0.30
 NEAR = 0.72
+MOST_MARKS = 0.06
 
 _SEGMENT = re.compile(r"[^.!?。！？؟।\n;；]*[.!?。！？؟।\n;；]+\s*|[^.!?。！？؟।\n;；]+$")
+_MARK = re.compile(r"[<>{}()\[\]=/|_\"\\;:#$&*+]")
 _TOKEN = re.compile(r"[A-Za-z]+|[0-9]+|[^\W\d_a-zA-Z]")
 
 
@@ -33,10 +35,15 @@ def find_drift(text: str) -> tuple[int, int] | None:
     if len(bags) - first < LEAST_SEGMENTS:
         return None
     start = segments[first][0]
-    if len(tail) - start < LEAST_CHARS or not _closed(bags[first:]):
+    if len(tail) - start < LEAST_CHARS or not _closed(bags[first:]) or _is_markup(tail[start:]):
         return None
     stop = segments[min(first + period, len(segments)) - 1][1]
     return len(text) - len(tail) + start, max(1, stop - start)
+
+
+def _is_markup(text: str) -> bool:
+    """Whether it is code, markup, paths or a table rather than sentences: there rows are alike and yet say something."""
+    return len(_MARK.findall(text)) > MOST_MARKS * len(text)
 
 
 def _normal(token: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qgate.judge.defects import mentions, scripts
+from qgate.judge.defects import latin, mentions, scripts
 from qgate.judge.defects.asked import Asked
 from qgate.judge.defects.scripts import Stretch
 from qgate.judge.defects.seen import Seen
@@ -25,7 +25,8 @@ OF_LANGUAGE = {
 _OPENERS = frozenset("([{\"'“‘«„「『《〈（【*_`‹/")
 _LABELS = frozenset(":：=–—|,，、;；")
 _SPACED = frozenset({"Cyrillic", "Arabic", "Hebrew", "Greek", "Devanagari", "Armenian", "Georgian"})
-_GREEK_WORD, _GLOSS_LETTERS = 5, 40
+_SENTENCE_END = ".!?。！？:："
+_GREEK_WORD, _GLOSS_LETTERS, _FAIR_PART = 5, 40, 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def find_foreign(seen: Seen, wishes: Asked) -> Foreign:
     home = _home(seen, wishes, reference)
     unspoken = home is None
     if home is None:
-        home = _guess(spans)
+        home = _guess(text, spans)
     named = mentions.mentioned(text)
     if named and (mentions.ANY in named or len(named) >= 3):
         return NONE
@@ -85,15 +86,23 @@ def _home(seen: Seen, wishes: Asked, reference: str | None) -> set[str] | None:
     return home | {"Han"} if "Kana" in home else home
 
 
-def _guess(spans: list[Stretch]) -> set[str]:
+def _guess(text: str, spans: list[Stretch]) -> set[str]:
+    """Scripts that hold a fair part of the text, unless the first that is not Latin breaks into a sentence."""
+    first = next(span for span in spans if span.script != "Latin")
+    if _is_mid_sentence(text, first):
+        return {"Latin"}
     weight: dict[str, float] = {}
     for span in spans:
         weight[span.script] = weight.get(span.script, 0.0) + span.weight
     total = sum(weight.values())
-    home = {"Latin"} | {script for script, part in weight.items() if part >= 0.25 * total}
-    if spans[0].script == "Latin" and spans[0].num_words >= 5:
-        home = {"Latin"}
+    home = {"Latin"} | {script for script, part in weight.items() if part >= _FAIR_PART * total}
     return home | {"Han"} if "Kana" in home or "Hangul" in home else home
+
+
+def _is_mid_sentence(text: str, span: Stretch) -> bool:
+    """Whether the line up to it is a sentence in Latin letters that does not end."""
+    line = text[: span.start].rsplit("\n", 1)[-1].rstrip()
+    return line[-1:] not in _SENTENCE_END and len(latin.votes(line)) >= 2
 
 
 def _excused(text: str, span: Stretch, named: frozenset[str]) -> bool:

@@ -11,13 +11,12 @@ from qgate.schemas.evidence import DefectHit
 NAME = "language_switch"
 SUMMARY = "goes on or answers in a language that neither prompt nor baseline uses"
 _DENSE_LETTERS, _WORDS, _LETTERS = 7, 3, 14
-_SENTENCE_END = ".!?。！？:：\n"
 
 
 def switched(view: View) -> Stretch | None:
     """The first foreign stretch that is long enough to be a clause."""
     for stretch in view.foreign.stretches:
-        if _is_clause(stretch) and not (view.foreign.unspoken and _starts_afresh(view.text, stretch)):
+        if _is_clause(stretch):
             return stretch
     return None
 
@@ -30,19 +29,15 @@ def detect(view: View) -> DefectHit | None:
     if stretch is not None:
         return DefectHit(NAME, stretch.start, f"{stretch.num_letters} letters of {stretch.script}")
     found = latin.find_switch(view.seen, view.wishes)
-    if found is None:
-        return None
-    start, expected, used = found
-    return DefectHit(NAME, start, f"{used} instead of {expected}")
+    if found is not None:
+        start, expected, used = found
+        return DefectHit(NAME, start, f"{used} instead of {expected}")
+    if latin.answers_in_english(view.seen, view.wishes):
+        return DefectHit(NAME, 0, "answers in English")
+    return None
 
 
 def _is_clause(stretch: Stretch) -> bool:
     if stretch.script in DENSE:
         return stretch.num_letters >= _DENSE_LETTERS
     return stretch.num_letters >= _LETTERS and (stretch.num_words >= _WORDS or stretch.num_letters >= 2 * _LETTERS)
-
-
-def _starts_afresh(text: str, stretch: Stretch) -> bool:
-    """Whether it begins a line or a sentence, as the second half of a bilingual page does."""
-    before = text[: stretch.start].rstrip(" \t*_#>|-")[-1:]
-    return not before or before in _SENTENCE_END

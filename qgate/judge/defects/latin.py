@@ -6,29 +6,31 @@ Only words that one of the languages has for itself vote, so that a name or a qu
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import lru_cache
 
 from qgate.judge.defects.asked import Asked
+from qgate.judge.defects.mentions import ANY
+from qgate.judge.defects.scripts import is_plain
 from qgate.judge.defects.seen import Seen
 
 _VOTERS = {
-    "en": "the and of is are was were with that this which from have has had been will would they their there you your it "
-          "its we our but if then when what how for can should could not by be or an at she he his her him who about "
-          "into",
-    "fr": "les des est dans une pour qui avec sont vous nous cette mais ses aux ont leurs être après avant où très donc "
-          "aussi leur ces c'est n'est qu'il d'une d'un l'on votre notre fait",
-    "de": "der und ist das nicht mit ein eine auf für den dem sich auch als sind wird von zu wie oder wenn aber nach bei "
-          "einer einen über kann haben werden noch nur wir sie ihr ich durch",
-    "es": "el los las y es una por con su como más pero sus muy este esta está hay cuando desde sobre también fue ser son "
-          "hasta puede donde entre todo usted nosotros qué",
-    "it": "il che di è gli della sono nel alla più anche questo questa ha dei delle nella dal perché ma essere molto quando "
-          "dalla degli loro ogni così",
-    "pt": "os uma não com mais como foi são ao dos das pela pelo também até você isso ele ela seu sua muito quando depois "
-          "à às nos já está",
-    "nl": "het een van en is dat niet zijn voor met op aan ook maar worden naar bij uit wordt deze je hij kunnen moet nog "
-          "over dan hebben wij geen",
-    "pl": "w na z się że jest nie jak przez dla od ale czy po ich może oraz tym które był jego są tego także",
-    "sv": "och att det som är på för med inte av till har om kan från vid men ska eller var ett den de jag också efter",
+    "en": "the and of is are were with that this which from have has had been would they their there you your its our"
+          " if then when what how can should could not by who about into these those because each while where than",
+    "fr": "les des est dans une pour qui avec sont vous nous cette mais ses aux ont leurs être après avant où très donc"
+          " aussi leur ces c'est n'est qu'il d'une d'un l'on votre notre fait",
+    "de": "der und ist das nicht mit ein eine auf für den dem sich auch als sind wird von zu wie oder wenn aber nach"
+          " bei einer einen über kann haben werden noch nur wir sie ihr ich durch",
+    "es": "el los las es una por con su como más pero sus muy este esta está hay cuando desde sobre también fue ser"
+          " son hasta puede donde entre todo usted nosotros qué",
+    "it": "il che di è gli della sono nel alla più anche questo questa ha dei delle nella dal perché ma essere molto"
+          " quando dalla degli loro ogni così",
+    "pt": "uma não mais como foi são ao das pela pelo também até você isso ele ela seu sua muito quando"
+          " depois à às nos já está",
+    "nl": "het een van en is dat niet zijn voor met aan ook maar worden naar bij uit wordt deze je hij kunnen moet"
+          " nog over dan hebben wij geen",
+    "pl": "się że jest nie jak przez dla od ale czy po ich może oraz tym które był jego są tego także",
+    "sv": "och att det som är på för med inte av till har om kan från vid men ska eller var ett den de jag också",
     "tr": "ve bir bu için ile çok olarak daha olan gibi kadar sonra ancak ne var değil en her olduğu tarafından",
     "id": "yang dan di untuk dengan ini itu dari pada adalah tidak akan dalam oleh juga atau ke saya anda bisa dapat",
     "vi": "và của là có không được cho một các những trong này với để người khi đã từ đến cũng như",
@@ -38,36 +40,97 @@ _SHARED = {
     if sum(word in words.split() for words in _VOTERS.values()) > 1
 }  # fmt: skip
 _VOTE = {word: code for code, words in _VOTERS.items() for word in words.split() if word not in _SHARED}
+_OWN = {code: {word for word, of in _VOTE.items() if of == code} for code in _VOTERS}
 _WORD = re.compile(r"[A-Za-zÀ-ɏḀ-ỿ]+(?:'[A-Za-zÀ-ɏ]+)?")
+_INSTRUCTION = re.compile(
+    r"\b(?:summar|answer|translat|explain|write|what|which|who|how|list|the|give|extract|find)", re.I
+)
+LEAST_WEIGHT = 20
+"""Letters of a prompt that show which language it is in."""
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 
 LEAST_VOTES = 4
 """Votes that name a language at all."""
-RUN_VOTES = 8
-"""Votes for another language, none between for the first, that make a switch."""
-QUIET_CHARS = 90
-"""A longer way between two votes ends a run: what lies there is no sentence of that language."""
+WINDOW, NEEDED = 10, 9
+"""So many of so many votes in a row for another language make a switch,"""
+DISTINCT = 4
+"""So many different ones must be among them,"""
+WINDOW_CHARS = 500
+"""where they stand as close together as in sentences."""
+READ_CHARS = 20_000
+
+
+def votes(text: str) -> list[tuple[int, str]]:
+    """(offset, language) of each voting word of the first 20,000 characters, code left out."""
+    text = text[:READ_CHARS]
+    if "`" in text:
+        text = _CODE.sub(lambda match: " " * len(match.group()), text)
+    get = _VOTE.get
+    return [(word.start(), code) for word in _WORD.finditer(text.lower()) if (code := get(word.group())) is not None]
 
 
 @lru_cache(maxsize=512)
 def language(text: str) -> str | None:
-    """Code of the language that most voting words of `text` (its first 2,000 characters) are of, or None."""
-    tally: dict[str, int] = {}
-    for _, code in _votes(text[:2000]):
-        tally[code] = tally.get(code, 0) + 1
+    """Code of the language that most voting words of `text` are of, or None where none is clear."""
+    return _leader(votes(text))
+
+
+def _leader(cast: list[tuple[int, str]]) -> str | None:
+    tally = Counter(code for _, code in cast)
     if not tally:
         return None
-    best = max(tally, key=lambda code: tally[code])
-    return best if tally[best] >= LEAST_VOTES and tally[best] >= 0.7 * sum(tally.values()) else None
-
-
-def _votes(text: str) -> list[tuple[int, str]]:
-    get = _VOTE.get
-    return [
-        (match.start(), code) for match in _WORD.finditer(text) if (code := get(match.group().lower())) is not None
-    ]  # fmt: skip
+    best, num = tally.most_common(1)[0]
+    return best if num >= LEAST_VOTES and num >= 0.7 * len(cast) else None
 
 
 def find_switch(seen: Seen, wishes: Asked) -> tuple[int, str, str] | None:
-    """(offset, expected language, language used) where the answer goes on in another Latin-script language."""
+    """(offset, expected languages, language used) where the answer is, or goes on, in another Latin-script language."""
+    text = seen.text or ""
+    cast = votes(text)
+    if len(cast) < WINDOW or ANY in wishes.languages:
+        return None
+    at_home = _home(seen, wishes) or {_leader(cast[:WINDOW])}
+    if None in at_home:
+        return None
+    for first in range(len(cast) - WINDOW + 1):
+        start, other = cast[first]
+        if other not in at_home and other not in wishes.languages and _is_prose(text, cast[first : first + WINDOW]):
+            return start, "/".join(sorted(code for code in at_home if code)), other
     return None
+
+
+def _is_prose(text: str, window: list[tuple[int, str]]) -> bool:
+    """Whether the votes are those of sentences in the first one's language: close together, and of many words."""
+    first, other = window[0]
+    last = window[-1][0]
+    if last - first > WINDOW_CHARS or sum(code == other for _, code in window) < NEEDED:
+        return False
+    return len(set(_WORD.findall(text[first : last + 1].lower())) & _OWN[other]) >= DISTINCT
+
+
+def _home(seen: Seen, wishes: Asked) -> set[str | None]:
+    """Languages that prompt, baseline or the set expect; empty where none of them is known."""
+    known: set[str | None] = set()
+    if wishes.known:
+        known.add(language(wishes.text))
+    if seen.language in _VOTERS:
+        known.add(seen.language)
+    if seen.reference is not None and seen.reference.text:
+        known.add(language(seen.reference.text))
+    return known - {None}
+
+
+def answers_in_english(seen: Seen, wishes: Asked) -> bool:
+    """Whether a prompt without a word of English, in another script, is answered in English sentences alone."""
+    total = sum(wishes.weights.values())
+    if total < LEAST_WEIGHT or wishes.weights.get("Latin", 0.0) > 0.2 * total or wishes.languages:
+        return False
+    text = seen.text or ""
+    if (
+        not is_plain(text)
+        or _INSTRUCTION.search(wishes.text)
+        or ((seen.language or "en")[:2] in _VOTERS and seen.language)
+    ):
+        return False
+    cast = votes(text)
+    return _leader(cast) == "en" and len(cast) >= WINDOW and len(cast) >= 0.15 * len(_WORD.findall(text))

@@ -8,7 +8,9 @@ ending: where the model stopped by itself, refrains, lists, tables, logs and rul
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 
 from qgate.judge.defects import drift, periods
 from qgate.judge.defects.asked import Asked
@@ -52,7 +54,7 @@ def find_loop(seen: Seen, wishes: Asked) -> Loop | None:
     """The loop that the answer is caught in, or None where there is none or where the prompt asks for it."""
     text = seen.text or ""
     body = text.rstrip("\ufffd") if seen.cut else text
-    loop = _final(body, seen.cut) or _inner(body, seen.cut)
+    loop = _final(body, seen.cut) or _inner(body)
     if loop is None and not seen.stopped:
         loop = _counting(body, seen.cut) or (_drifting(body) if seen.cut else None)
     return None if loop is None or _wished(loop, wishes, seen.cut) else loop
@@ -72,10 +74,10 @@ def _final(text: str, cut: bool) -> Loop | None:
     return loop if enough else None
 
 
-def _inner(text: str, cut: bool) -> Loop | None:
+def _inner(text: str) -> Loop | None:
     for run in periods.inner_runs(text, _INNER_CHARS):
         loop = _loop(text, run)
-        if _enough_when_stopped(loop) and (loop.share >= 0.25 or (cut and run.stop >= len(text) - run.period)):
+        if _enough_when_stopped(loop):
             return loop
     return None
 
@@ -96,7 +98,7 @@ def _enough_when_stopped(loop: Loop) -> bool:
     """Whether a loop that the model left by itself is one: more than a refrain, a laugh, a rule or a row of zeros."""
     length, unit = loop.stop - loop.start, _Unit.of(loop.unit)
     if unit.num_words >= 2:
-        return loop.repeats >= 8 and length >= 100
+        return length >= 100 and (loop.repeats >= 20 or (loop.repeats >= 8 and loop.share >= 0.4))
     if unit.num_words == 1:
         return loop.repeats >= 20 and length >= 60 and loop.share >= 0.5
     if set(loop.unit) <= _RULE or any(char.isdigit() for char in loop.unit):
@@ -116,7 +118,19 @@ def _counting(text: str, cut: bool) -> Loop | None:
         return None
     loop = _loop(flat, run, exact=False)
     start = _unflatten(text, run.start)
+    if not _is_count([int(digits) for digits in _DIGITS.findall(text[start:])], loop.unit.count("0")):
+        return None
     return Loop(start, len(text), text[start : start + run.period], loop.repeats, False, loop.share)
+
+
+def _is_count(numbers: list[int], num_fields: int) -> bool:
+    """Whether each of the `num_fields` numbers of a copy stays or changes by the same step: a count, and no data."""
+    for field in range(num_fields):
+        column = numbers[field::num_fields]
+        steps = Counter(after - before for before, after in pairwise(column))
+        if not steps or steps.most_common(1)[0][1] < 0.7 * (len(column) - 1):
+            return False
+    return num_fields > 0
 
 
 def _unflatten(text: str, place: int) -> int:

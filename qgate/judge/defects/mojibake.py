@@ -21,6 +21,7 @@ _CP1251 = re.compile(r"(?:[РС][\u0080-\u04ff\u2010-\u2122]){4,}")
 _SHIFT_JIS = re.compile(r"[縺繧繝][^\s縺繧繝a-z]?(?:[縺繧繝][^\s縺繧繝a-z]?){2,}")
 _HAN_RUN = re.compile(r"[一-鿿\ue000-\uf8ff€]{6,}")
 _BROKEN = re.compile("[\ud800-\udfff]|[\x80-\x84\x86-\x9f]")
+_UNQUOTED = re.compile("(?<![\"'`(“‘«「])\ufffd|\ufffd(?![\"'`)”’»」])")
 _BYTE_TOKENS = re.compile(r"[a-z,.;:)]Ġ[A-Za-z(]|\w▁[A-Za-z]|<0x[0-9A-F]{2}><0x[0-9A-F]{2}>|[a-z.]ĊĠ?[A-Za-z]")
 _LEAST_BYTE_TOKENS = 2
 
@@ -31,18 +32,19 @@ def detect(view: View) -> DefectHit | None:
     if text.isascii() and "<0x" not in text:
         return None
     body = text.rstrip("\ufffd") if view.seen.cut else text  # the limit may fall inside a character
-    found = _replacement(view, body) or _misread(body) or _byte_tokens(body)
+    found = _replacement(body) or _misread(body) or _byte_tokens(body)
     if found is None or (view.wishes.decoding and found[1] != "lone surrogate"):
         return None
     start, what = found
     return DefectHit(NAME, start, f"{what} at {text[max(0, start - 8) : start + 12]!r}")
 
 
-def _replacement(view: View, text: str) -> tuple[int, str] | None:
-    start = text.find("\ufffd")
-    if start < 0 or "fffd" in text.lower() or "replacement char" in text.lower():
+def _replacement(text: str) -> tuple[int, str] | None:
+    """The first U+FFFD that is not shown for its own sake: by name, or alone between quotes."""
+    if "\ufffd" not in text or "fffd" in text.lower() or "replacement char" in text.lower():
         return None
-    return start, "U+FFFD"
+    match = _UNQUOTED.search(text)
+    return None if match is None else (match.start(), "U+FFFD")
 
 
 def _misread(text: str) -> tuple[int, str] | None:

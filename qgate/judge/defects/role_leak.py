@@ -16,27 +16,24 @@ _CONTROL = re.compile(
     r"|<(?:start|end)_of_turn>|\[/?INST\]|<<\/?SYS>>|<｜[^<>｜\n]{1,40}｜>|<(?:eos|bos|pad|unk|mask|sep|cls)>|</?s>"
     r"|\[(?:PAD|UNK|SEP|CLS|MASK|EOS|BOS)\]|<extra_id_\d+>|<\|reserved_special_token_\d+\|>"
 )
-_TURNS = re.compile(
-    r"^(?:#+ |\*\*)?(?P<who>user|human|instruction|usuario|用户|ユーザー|사용자|пользователь)(?:\*\*)? ?[:：].*?"
-    r"^(?:#+ |\*\*)?(?:assistant|ai|bot|response|gpt|asistente|助手|アシスタント|어시스턴트|ассистент)(?:\*\*)? ?[:：]",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+_USER = r"(?:user|human|usuario|utilisateur|benutzer|用户|用戶|ユーザー|사용자|пользователь|المستخدم)"
+_MODEL = r"(?:assistant|ai|bot|chatbot|gpt|model|asistente|助手|助理|アシスタント|어시스턴트|ассистент|المساعد)"
+_LABEL = r"^[ \t]*(?:#+ ?|\*\*|\[|<)?{}(?:\*\*|\]|>)? ?(?:[:：]|\n)"
+_USER_TURN = re.compile(_LABEL.format(_USER), re.IGNORECASE | re.MULTILINE)
+_MODEL_TURN = re.compile(_LABEL.format(_MODEL), re.IGNORECASE | re.MULTILINE)
+_SURE_TURN = re.compile(
+    r"^#{2,3} ?(?:Instruction|Human|User)s?:|\n\nHuman: |[.!?。！？](?:user|assistant)\n\n?(?=\S)", re.M
 )
-_LABEL = re.compile(r"^(?:### (?:Instruction|Human|User|Response|Assistant)s?:?|(?:Human|User):(?= ))", re.MULTILINE)
-_BARE = re.compile(r"(?:^|[.!?。！？])(?:user|assistant)\n", re.MULTILINE)
 _PAIRED = re.compile(r"<s>[^<\n]*</s>")
 
 
 def detect(view: View) -> DefectHit | None:
-    """The first control token or turn, unless prompt or answer speak of chat templates or dialogue."""
-    text = view.text
-    if view.seen.prompt is not None and view.wishes.dialogue:
-        return None
-    start = _control(text, view.wishes.text)
-    if start is None and not view.wishes.dialogue:
-        start = _turn(text, view.seen.cut)
-    if start is None:
-        return None
-    return DefectHit(NAME, start, f"{text[start : start + 24]!r}")
+    """The first control token or turn, unless the prompt asks for chat templates or for dialogue."""
+    wishes = view.wishes
+    start = None if wishes.templates else _control(view.text, wishes.text)
+    if start is None and not (wishes.dialogue or wishes.templates):
+        start = _turn(view.text, wishes.text)
+    return None if start is None else DefectHit(NAME, start, repr(view.text[start : start + 24]))
 
 
 def _control(text: str, prompt: str) -> int | None:
@@ -57,5 +54,14 @@ def _is_shown(text: str, start: int) -> bool:
     return text[max(0, start - 1) : start] in {"`", '"', "'", "“", "‘", "「"} or text.count("```", 0, start) % 2 == 1
 
 
-def _turn(text: str, cut: bool) -> int | None:
-    return None
+def _turn(text: str, prompt: str) -> int | None:
+    """Where the answer goes on with the user's next turn: a label of the user's, then one of the model's."""
+    sure = _SURE_TURN.search(text, 1)
+    if sure is not None and sure.group().strip().lower() not in prompt:
+        return sure.start()
+    user = _USER_TURN.search(text, 1)
+    if user is None or not text[: user.start()].strip() or _MODEL_TURN.match(text.lstrip()) is not None:
+        return None
+    if user.group().strip().lower() in prompt or _MODEL_TURN.search(text, user.end()) is None:
+        return None
+    return user.start()

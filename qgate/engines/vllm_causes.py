@@ -115,7 +115,7 @@ _RULES: tuple[_Rule, ...] = (
         _plain("the checkpoint lacks tensors: {0}}}", _OTHER_CHECKPOINT),
     ),
     (
-        r"Attempted to load weight \((.+?)\) into parameter \((.+?)\)",
+        r"Attempted to load weight \((.+)\) into parameter \((.+)\)",
         _plain("a tensor has the wrong shape: {0} where {1} is wanted", _OTHER_CHECKPOINT),
     ),
     (

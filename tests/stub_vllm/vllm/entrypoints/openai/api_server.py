@@ -1,8 +1,8 @@
 """A stand-in for vLLM's server: takes its arguments, speaks its protocol, logs its lines, runs no model.
 
 Put `tests/stub_vllm` and the repository root on PYTHONPATH. Faults come from variables: STUB_FAIL (a line to log before
-ending), STUB_SLEEP_S (before it is ready), STUB_FIRST_FAILS (the first answer is a 500), STUB_DIE_AFTER,
-STUB_HANG_AFTER (answers), STUB_PORT_LATE (binds like vLLM: after a while, so that the port can be lost).
+ending), STUB_SLEEP_S (before it is ready), STUB_FIRST_FAILS (the first answer is a 500), STUB_DIE_AFTER
+and STUB_HANG_AFTER (answers), STUB_LAST_WORDS (logged when it dies).
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ class Model:
         if self.num_answers == 1 and os.environ.get("STUB_FIRST_FAILS"):
             os._exit(1)
         if self.num_answers > int(os.environ.get("STUB_DIE_AFTER", "1000000")):
+            print(os.environ.get("STUB_LAST_WORDS", ""), flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
         if self.num_answers > int(os.environ.get("STUB_HANG_AFTER", "1000000")):
             await asyncio.sleep(1000)

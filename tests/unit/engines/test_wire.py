@@ -1,0 +1,127 @@
+"""The wire format: what goes out, and what comes back whatever the server does to it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from qgate.engines import wire
+from qgate.errors import EngineError
+from qgate.io.calls import Reply
+from tests.unit.engines import jobs
+
+
+def reply(
+    body: dict[str, Any] | None = None, *, status: Literal["ok", "timeout", "error"] = "ok", **more: Any
+) -> Reply:
+    fields: dict[str, Any] = {"error": None, "latency_s": 0.5, "attempt": 2}
+    return Reply("id", status, body, **(fields | more))
+
+
+def chat(choice: dict[str, Any], **body: Any) -> Reply:
+    usage = {"prompt_tokens": 3, "completion_tokens": 2}
+    return reply({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"} | choice], "usage": usage} | body)
+
+
+def test_a_chat_body_names_every_sampling_field() -> None:
+    (request,) = jobs.requests(1, min_p=0.1)
+    body = wire.chat_body(request, "m", cache_salt="s")
+    assert set(request.sampling.model_dump()) <= set(body)
+    assert body["messages"] == [{"role": "user", "content": "Q 0"}]
+    assert (body["cache_salt"], body["return_token_ids"], body["logprobs"]) == ("s", True, False)
+
+
+def test_an_answer_keeps_what_came() -> None:
+    found = wire.answer(
+        chat({"token_ids": [7, 8], "stop_reason": 2}, prompt_token_ids=[1, 2, 3], system_fingerprint="f", metrics=None)
+    )
+    assert (found.text, found.token_ids, found.finish_reason, found.status) == ("Hi", (7, 8), "stop", "ok")
+    assert (found.prompt_tokens, found.completion_tokens, found.latency_s, found.attempt) == (3, 2, 0.5, 2)
+    assert found.prompt_token_ids_sha256 == wire.ids_sha256([1, 2, 3])
+    assert found.extra == {"system_fingerprint": "f", "stop_reason": 2}
+
+
+def test_the_prompt_hash_is_over_little_endian_int32() -> None:
+    assert wire.ids_sha256([1]) == "67abdd721024f0ff4e0b3f4c2fc13bc5bad42d0b7851d456d88d203d15aaa450"
+
+
+@pytest.mark.parametrize(
+    ("choice", "status", "text"),
+    [
+        ({"finish_reason": "length"}, "truncated", "Hi"),
+        ({"finish_reason": "abort"}, "error", None),
+        ({"message": {"content": None}}, "ok", ""),
+        ({"message": {"content": None, "tool_calls": [{}]}, "finish_reason": "tool_calls"}, "ok", None),
+        ({"message": None}, "error", None),
+    ],
+)
+def test_endings(choice: dict[str, Any], status: str, text: str | None) -> None:
+    found = wire.answer(chat(choice))
+    assert (found.status, found.text) == (status, text)
+
+
+def test_an_empty_body_is_an_error_not_an_answer() -> None:
+    assert wire.answer(reply({})).status == "error"
+
+
+def test_what_did_not_come_says_why() -> None:
+    late = wire.answer(reply(status="timeout", error="no answer within 5 s"))
+    assert (late.status, late.error, late.text) == ("timeout", "no answer within 5 s", None)
+    refused = wire.answer(reply(status="error", error="HTTP 400: too long", http_status=400))
+    assert (refused.status, refused.extra) == ("error", {"http_status": 400})
+
+
+def test_logprobs_that_are_not_finite_are_none() -> None:
+    content = [{"logprob": value} for value in (-0.5, -9999.0, None, float("nan"), float("-inf"))]
+    assert wire.answer(chat({"logprobs": {"content": content}})).logprobs == (-0.5, None, None, None, None)
+
+
+def scored(positions: list[Any]) -> Reply:
+    return reply({"choices": [{"prompt_logprobs": positions}]})
+
+
+def entry(logprob: float | None, rank: int) -> dict[str, Any]:
+    return {"logprob": logprob, "rank": rank, "decoded_token": "x"}
+
+
+def test_scores_are_ordered_by_rank_and_the_forced_token_may_lie_outside() -> None:
+    (request,) = jobs.score_requests(1, ids=(5, 6), top_k=2)
+    inside = {"5": entry(-0.7, 2), "9": entry(-0.2, 1)}
+    outside = {"6": entry(-7.0, 40), "3": entry(-0.1, 1), "4": entry(-3.0, 2)}
+    found = wire.token_scores(scored([None, {"1": entry(-1, 1)}, inside, outside]), request, [0, 1])
+    assert found.top_ids.tolist() == [[9, 5], [3, 4]]
+    np.testing.assert_allclose(found.logprobs, [-0.7, -7.0], rtol=1e-6)
+    np.testing.assert_allclose(found.top_logprobs, [[-0.2, -0.7], [-0.1, -3.0]], rtol=1e-6)
+    assert found.prompt_token_ids_sha256 == wire.ids_sha256([0, 1])
+
+
+def test_scores_keep_what_is_not_finite() -> None:
+    (request,) = jobs.score_requests(1, ids=(5, 6), top_k=1)
+    found = wire.token_scores(scored([None, {"5": entry(-9999.0, 9)}, {"6": entry(None, 1)}]), request, [0])
+    assert found.logprobs[0] == -np.inf
+    assert np.isnan(found.logprobs[1])
+    assert np.isnan(found.top_logprobs).all()
+
+
+def test_a_server_that_cannot_write_its_nans_gives_nans() -> None:
+    (request,) = jobs.score_requests(1)
+    said = "HTTP 500: Out of range float values are not JSON compliant: nan"
+    found = wire.token_scores(reply(status="error", error=said, http_status=500), request, [0])
+    assert np.isnan(found.logprobs).all()
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        reply(status="timeout", error="no answer within 5 s"),
+        reply(status="error", error="HTTP 400: too long", http_status=400),
+        reply({"choices": [{"text": "x"}]}),
+        scored([None]),
+    ],
+)
+def test_scores_that_did_not_come_are_an_error(failed: Reply) -> None:
+    (request,) = jobs.score_requests(1)
+    with pytest.raises(EngineError):
+        wire.token_scores(failed, request, [0])

@@ -56,11 +56,26 @@ def _recipe_verbs(verbs: Any) -> None:
     which.add_argument("--quantizer", metavar="NAME", help="options of this quantizer")
 
 
+def _env_verbs(verbs: Any) -> None:
+    env = _verb(verbs, "env", "env:show", "the locked environments of the heavy tools: build, list, remove")
+    what = env.add_subparsers(dest="what", metavar="WHAT", required=True)
+    build = _verb(what, "build", "env:build", "build environments beside, check them, move them into place")
+    build.add_argument("names", nargs="+", metavar="NAME")
+    build.add_argument("--again", action="store_true", help="build even where it is built")
+    build.add_argument("--quiet", action="store_true", help="no progress")
+    _verb(what, "list", "env:show", "every lock and whether its environment is built")
+    remove = _verb(what, "remove", "env:remove", "remove environments")
+    remove.add_argument("names", nargs="+", metavar="NAME")
+
+
 def _other_verbs(verbs: Any) -> None:
     scan = _verb(verbs, "scan", "scan:scan", "find defects in answers of any origin; no model needed")
     scan.add_argument("file", help="JSON lines, `-` for standard input")
     doctor = _verb(verbs, "doctor", "doctor:doctor", "check environments, GPU, versions and disk, with advice")
     _results(doctor)
+    selftest = _verb(verbs, "selftest", "selftest:selftest", "simulate the gate's own error rates (minutes)")
+    selftest.add_argument("--out", type=Path, default=Path("results/selftest"), metavar="DIR", help="folder to write")
+    selftest.add_argument("--runs", type=int, default=2000, metavar="N", help="simulated runs a cell (default: 2000)")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -74,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"qgate {__version__}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
     _recipe_verbs(verbs)
+    _env_verbs(verbs)
     _other_verbs(verbs)
     return top
 

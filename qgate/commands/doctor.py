@@ -50,7 +50,9 @@ def _machine(results: Path) -> Iterator[Finding]:
     version = ".".join(str(part) for part in sys.version_info[:3])
     yield Finding("qgate", "ok", f"{__version__} on Python {version}, {platform.system()} {platform.machine()}")
     memory = psutil.virtual_memory()
-    yield Finding("machine", "ok", f"{psutil.cpu_count()} cores, {memory.available >> 30} of {memory.total >> 30} GiB free")
+    yield Finding(
+        "machine", "ok", f"{psutil.cpu_count()} cores, {memory.available >> 30} of {memory.total >> 30} GiB free"
+    )
     folder = next(path for path in (results.absolute(), *results.absolute().parents) if path.exists())
     free = shutil.disk_usage(folder).free
     few = free < ENOUGH_DISK_BYTES
@@ -72,8 +74,8 @@ def _gpus() -> Iterator[Finding]:
 
 def _environments() -> Iterator[Finding]:
     for state in envs.states():
-        level = "ok" if state.ready else "note"
-        advice = "" if state.ready else f"qgate env build {state.name}"
+        level = "ok" if state.state == "built" else "note"
+        advice = "" if state.state == "built" else f"qgate env build {state.name}"
         yield Finding(f"env {state.name}", level, state.summary, advice)
 
 

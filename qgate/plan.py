@@ -62,8 +62,9 @@ class ScoreStep:
     @property
     def label(self) -> str:
         """For progress bars and messages."""
-        whose = "the baseline's" if self.source[0] == BASELINE else f"{self.source[0]}'s"
-        return f"{self.variant}: scoring {whose} answers · {self.evalset} · {self.profile}"
+        again = f" again ({self.replicate})" if self.replicate else ""
+        whose = f"{self.source[0]}'s answers" + (" of the A/A arm" if self.source == (BASELINE, 1) else "")
+        return f"{self.variant}: scoring{again} {whose} · {self.evalset} · {self.profile}"
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
     lines = outlook(prepared)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("step", "what", "state", "size"):
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=column == "step")
     for line in lines:
         style = "green" if line.state in {"stored", "at hand"} else "yellow"
         table.add_row(

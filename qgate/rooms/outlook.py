@@ -12,6 +12,7 @@ from qgate.rooms.obtain import obtain_model
 from qgate.rooms.precheck import precheck, quantized_layers, result_bytes
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.variants import baseline_key, find_stored, job_of, variant_key
+from qgate.rooms.work import ArmKey
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.recipe import BASELINE, GgufSource
 
@@ -31,7 +32,7 @@ def outlook(prepared: Prepared) -> tuple[Line, ...]:
     checkpoints = list(_checkpoints(prepared))
     known = {name: found for name, found, _ in checkpoints if found is not None}
     made = tuple(line for _, _, line in checkpoints)
-    keys: dict[tuple[str, int, str, str], str] = {}
+    keys: dict[ArmKey, str] = {}
     return (*made, *_generate(prepared, known, keys), *_score(prepared, known, keys))
 
 
@@ -71,9 +72,7 @@ def _checkpoint_line(name: str, checkpoint: Checkpoint | None, state: str) -> Li
     return Line("checkpoint", name, state, f"{_megabytes(checkpoint.weight_bytes)} · {checkpoint.precision} · {bits}")
 
 
-def _generate(
-    prepared: Prepared, known: Mapping[str, Checkpoint], keys: dict[tuple[str, int, str, str], str]
-) -> Iterator[Line]:
+def _generate(prepared: Prepared, known: Mapping[str, Checkpoint], keys: dict[ArmKey, str]) -> Iterator[Line]:
     for step in prepared.plan.generate:
         size = f"{len(step.requests)} answers, up to {max(r.sampling.max_tokens for r in step.requests)} tokens"
         if step.variant not in known:
@@ -97,21 +96,36 @@ def _state(prepared: Prepared, kind: str, key: str, step: GenerateStep) -> str:
     return f"{done} of {len(step.requests)} stored" if done else "to do"
 
 
-def _score(
-    prepared: Prepared, known: Mapping[str, Checkpoint], keys: Mapping[tuple[str, int, str, str], str]
-) -> Iterator[Line]:
+def _score(prepared: Prepared, known: Mapping[str, Checkpoint], keys: Mapping[ArmKey, str]) -> Iterator[Line]:
+    """One line per checkpoint and whose answers it scores, over all sets and profiles."""
+    groups: dict[tuple[str, tuple[str, int], int], list[str]] = {}
     for step in prepared.plan.score:
         source = (*step.source, step.evalset, step.profile)
+        state = "to do"
         if step.variant not in known or source not in keys:
-            yield Line("score", step.label, "after the answers are there", "")
-        else:
-            yield Line("score", step.label, _score_state(prepared, step, known[step.variant].digest, keys[source]), "")
+            state = "later"
+        elif _is_scored(prepared, step, known[step.variant].digest, keys[source]):
+            state = "stored"
+        groups.setdefault((step.variant, step.source, step.replicate), []).append(state)
+    for (variant, source_arm, replicate), states in groups.items():
+        again = f" again ({replicate})" if replicate else ""
+        whose = f"answers of {source_arm[0]}" + (f" again ({source_arm[1]})" if source_arm[1] else "")
+        yield Line("score", f"{variant}{again}: {whose}", _together(states), f"{len(states)} sets × profiles")
 
 
-def _score_state(prepared: Prepared, step: ScoreStep, digest: str, source_key: str) -> str:
+def _is_scored(prepared: Prepared, step: ScoreStep, digest: str, source_key: str) -> bool:
     identity = prepared.identity(step.variant, prepared.loaded.recipe.engine.concurrency)
     key = score_key(step, digest, identity, source_key)
-    return "to do" if prepared.store.find("token_scores", key) is None else "stored"
+    return prepared.store.find("token_scores", key) is not None
+
+
+def _together(states: list[str]) -> str:
+    stored = states.count("stored")
+    if stored == len(states):
+        return "stored"
+    if "later" in states:
+        return "after the answers are there"
+    return f"{stored} of {len(states)} stored" if stored else "to do"
 
 
 def _megabytes(size_bytes: int) -> str:

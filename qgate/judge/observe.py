@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from rapidfuzz.distance import Indel
 
-from qgate.judge.defects import Seen, find
+from qgate.judge.defects import Seen, examine
 from qgate.schemas.answers import Answer, Sampling
 from qgate.schemas.evalset import Item
 from qgate.schemas.evidence import DefectHit, Row
@@ -85,7 +85,7 @@ def seen(item: Item, answer: Answer, baseline: Answer | None) -> Seen:
     return Seen(
         text=answer.text,
         prompt="\n".join(message.content for message in item.messages),
-        finish_reason=answer.finish_reason,
+        finish_reason=answer.finish_reason or ("length" if answer.status == "truncated" else None),
         completion_tokens=answer.completion_tokens,
         logprobs=answer.logprobs,
         tool_calls=answer.tool_calls,
@@ -98,12 +98,8 @@ def _defects(place: Place, answer: Answer, baseline: Answer | None) -> tuple[tup
     """The hits that nothing excuses, and the names of those that only the baseline's own answer excuses."""
     if not came(answer):
         return (), ()
-    hits = find(seen(place.item, answer, baseline))
-    if baseline is None:
-        return hits, ()
-    alone = find(seen(place.item, answer, None))
-    names = {hit.name for hit in hits}
-    return hits, tuple(sorted({hit.name for hit in alone} - names))
+    found = examine(seen(place.item, answer, baseline))
+    return found.hits, found.excused
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ baseline also does, is not the variant's fault. One small module per defect; `DE
 
 from __future__ import annotations
 
-from qgate.judge.defects.registry import DEFECTS, Defect, find
+from qgate.judge.defects.registry import DEFECTS, Defect, Findings, examine, find
 from qgate.judge.defects.seen import Seen
 
-__all__ = ["DEFECTS", "Defect", "Seen", "find"]
+__all__ = ["DEFECTS", "Defect", "Findings", "Seen", "examine", "find"]

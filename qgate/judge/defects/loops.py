@@ -19,6 +19,8 @@ from qgate.judge.defects.seen import Seen
 
 _WORD = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"[0-9]+")
+_SENTENCE_BREAK = re.compile(r"(?:[.!?。！？;；]|\n)\s*(?=\w)")
+_SPACE_BREAK = re.compile(r"\s+(?=\S)")
 _RULE = frozenset("-=_*#~+.·•:─━═│┃|<>/\\^ \t░▒▓█▁▂▃▄▅▆▇")
 _INNER_CHARS = 160
 
@@ -61,8 +63,15 @@ def find_loop(seen: Seen, wishes: Asked) -> Loop | None:
 
 
 def _loop(text: str, run: Run, exact: bool = True) -> Loop:
-    unit = text[run.start : run.start + run.period]
-    return Loop(run.start, run.stop, unit, run.repeats, exact, run.length / len(text))
+    start = run.start + _first_break(text[run.start : run.start + run.period])
+    unit = text[start : start + run.period]
+    return Loop(start, run.stop, unit, (run.stop - start) / run.period, exact, (run.stop - start) / len(text))
+
+
+def _first_break(unit: str) -> int:
+    """Where in one period a reader would say that the copy begins: after a sentence or line, else after a space."""
+    match = _SENTENCE_BREAK.search(unit) or _SPACE_BREAK.search(unit)
+    return 0 if match is None else match.end() % len(unit)
 
 
 def _final(text: str, cut: bool) -> Loop | None:

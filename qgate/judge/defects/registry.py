@@ -45,13 +45,32 @@ DEFECTS: dict[str, Defect] = {defect.name: defect for defect in _OF_THE_TEXT + _
 """Name to defect, in the order in which reports list them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found in an answer."""
+
+    hits: tuple[DefectHit, ...]
+    """Defects that neither the prompt nor the baseline's answer excuses, by offset."""
+    excused: tuple[str, ...]
+    """Names of defects that only the baseline's answer excuses, sorted."""
+
+
+def examine(seen: Seen) -> Findings:
+    """Search an answer, and where something is found, the baseline's answer to the same prompt too."""
+    hits = sorted(_search(seen), key=lambda hit: hit.start)
+    if not hits or seen.reference is None:
+        return Findings(tuple(hits), ())
+    reference = replace(seen.reference, prompt=seen.prompt, language=seen.language, reference=None)
+    names = {hit.name for hit in _search(reference)}
+    return Findings(
+        tuple(hit for hit in hits if hit.name not in names),
+        tuple(sorted({hit.name for hit in hits} & names)),
+    )
+
+
 def find(seen: Seen) -> tuple[DefectHit, ...]:
     """The defects of an answer that neither its prompt nor the baseline's answer excuses, by offset."""
-    hits = _search(seen)
-    if hits and seen.reference is not None:
-        excused = {hit.name for hit in _search(replace(seen.reference, prompt=seen.prompt, reference=None))}
-        hits = [hit for hit in hits if hit.name not in excused]
-    return tuple(sorted(hits, key=lambda hit: hit.start))
+    return examine(seen).hits
 
 
 def _search(seen: Seen) -> list[DefectHit]:

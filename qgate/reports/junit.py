@@ -55,7 +55,7 @@ def _suite(run: Run, sheet: VerdictSheet, tier: TierVerdict, sentence: str) -> E
     suite = ET.Element("testsuite", {"name": xml_text(tier.tier), "tests": str(len(cases))})
     for outcome, attribute in _ATTRIBUTE.items():
         suite.set(attribute, str(sum(case.outcome == outcome for case in cases)))
-    suite.set("time", f"{sum(run.timings_s.values()):.3f}")
+    suite.set("time", f"{run.timings_s.get('total', sum(run.timings_s.values())):.3f}")
     suite.set("timestamp", datetime.fromisoformat(run.started_at).strftime("%Y-%m-%dT%H:%M:%S"))
     properties = ET.SubElement(suite, "properties")
     facts = {"run": run.run_id, "recipe_sha256": run.recipe_sha256, "engine": sheet.engine, "qgate": run.qgate_version}

@@ -25,6 +25,7 @@ from qgate.reports.words import (
     tier_sentence,
     variants_of,
     verdict_word,
+    worst_examples,
 )
 from qgate.schemas.run import Run
 from qgate.schemas.verdict import CriterionResult, Example, Verdict, VerdictSheet
@@ -44,7 +45,7 @@ _COST: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("Bits / weight", "bits_per_weight", number),
     ("Size", "weight_bytes", size),
     ("Score", "mean_score", share),
-    ("Defects", "defect_rate", share),
+    ("Defects", "defect_share", share),
     ("tok/s", "tokens_per_s", number),
     ("KL", "kl_mean", number),
     ("Top-1", "top1_agreement", share),
@@ -135,7 +136,7 @@ def _findings(run: Run, sheet: VerdictSheet) -> str:
 
 
 def _examples(sheet: VerdictSheet) -> str:
-    rows = [_example(example) for example in sheet.examples[:NUM_EXAMPLES]]
+    rows = [_example(example) for example in worst_examples(sheet, NUM_EXAMPLES)]
     if not rows:
         return ""
     table = _table(["Answer", "Defects", "Baseline", "Variant"], rows)

@@ -30,6 +30,7 @@ from qgate.reports.words import (
     tier_sentence,
     variants_of,
     verdict_word,
+    worst_examples,
 )
 from qgate.schemas.run import Run
 from qgate.schemas.verdict import Example, VerdictSheet
@@ -49,7 +50,7 @@ _COST: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("bits/w", "bits_per_weight", number),
     ("size", "weight_bytes", size),
     ("score", "mean_score", share),
-    ("defects", "defect_rate", share),
+    ("defects", "defect_share", share),
     ("tok/s", "tokens_per_s", number),
     ("KL", "kl_mean", number),
 )
@@ -148,7 +149,7 @@ def _cost(run: Run, sheet: VerdictSheet) -> Iterator[RenderableType]:
 
 
 def _examples(sheet: VerdictSheet) -> Iterator[RenderableType]:
-    worst = sheet.examples[:NUM_EXAMPLES]
+    worst = worst_examples(sheet, NUM_EXAMPLES)
     if worst:
         yield _section("The worst answers, beside the baseline's")
     for place, example in enumerate(worst, start=1):
@@ -159,8 +160,9 @@ def _examples(sheet: VerdictSheet) -> Iterator[RenderableType]:
 
 def _example(example: Example) -> Iterator[tuple[Text, Text]]:
     start = offset_of(example.where)
-    found = ", ".join(example.defects) or "no defect, lower score"
-    yield _words("found", "dim"), _words(f"{found} ({example.where})" if example.where else found, "red")
+    others = [name for name in example.defects if name not in example.where]
+    found = " · ".join(filter(None, (example.where, *others))) or "no defect, lower score"
+    yield _words("found", "dim"), _words(found, "red")
     yield _words("prompt", "dim"), Text(clip(example.prompt_tail, len(example.prompt_tail), CLIP_CHARACTERS // 2))
     sides = (
         ("baseline", example.baseline_text, example.baseline_score),

@@ -9,7 +9,7 @@ from typing import Any
 from qgate.errors import ExitCode
 from qgate.schemas.recipe import BASELINE
 from qgate.schemas.run import Run
-from qgate.schemas.verdict import CriterionResult, Estimate, TierVerdict, VariantVerdict, Verdict, VerdictSheet
+from qgate.schemas.verdict import CriterionResult, Estimate, Example, TierVerdict, VariantVerdict, Verdict, VerdictSheet
 
 MISSING = "—"
 NOT_ALLOWED = "n.a."
@@ -123,6 +123,14 @@ def interval(metric: str, estimate: Estimate) -> str:
     return f"{harm(metric, estimate.value)} [{harm(metric, estimate.low)}, {harm(metric, estimate.high)}]"
 
 
+def bounds(metric: str, estimate: Estimate) -> str:
+    """`0.3 to 2.1 pp`: the interval alone, its unit said once."""
+    if estimate.low is None or estimate.high is None:
+        return "not estimated"
+    low, _, unit = harm(metric, estimate.low).rpartition(" ")
+    return f"{low or unit} to {harm(metric, estimate.high)}"
+
+
 def metric_words(metric: str) -> str:
     """A metric's name for a sentence."""
     return metric.replace("_", " ").replace("kl ", "KL ").replace("top1", "top-1")
@@ -144,7 +152,25 @@ def not_passed(sheet: VerdictSheet) -> dict[tuple[Verdict, str, str], list[str]]
     return dict(sorted(grouped.items(), key=lambda entry: entry[0][0] is not Verdict.FAIL))
 
 
+def worst_examples(sheet: VerdictSheet, most: int) -> list[Example]:
+    """The `most` worst examples of all variants; of equally bad ones, those of a variant that fails come first."""
+    fails = {variant for verdict, variant, _ in not_passed(sheet) if verdict is Verdict.FAIL}
+    return sorted(sheet.examples, key=lambda example: (-_badness(example), example.variant not in fails))[:most]
+
+
+def _badness(example: Example) -> float:
+    """Lost score, and one for a defect or a missing answer."""
+    lost = max(0.0, (example.baseline_score or 0.0) - (example.variant_score or 0.0))
+    return lost + bool(example.defects or example.variant_text is None)
+
+
+def evalsets_of(sheet: VerdictSheet) -> tuple[str, ...]:
+    """Names of the sets that a summary gives scores for."""
+    scores = [summary_of(sheet, name).get("mean_score_by_evalset") for name in sheet.summary]
+    return tuple(dict.fromkeys(name for part in scores if isinstance(part, Mapping) for name in part))
+
+
 def summary_of(sheet: VerdictSheet, name: str) -> Mapping[str, Any]:
-    """The summary of one variant; empty where there is none."""
+    """The summary of one variant; empty where there is none. A missing figure is shown as `—`."""
     found = sheet.summary.get(name)
     return found if isinstance(found, Mapping) else {}

@@ -128,8 +128,9 @@ def _breakdowns() -> tuple[Breakdown, ...]:
         "prompt length × temperature": ("≤256 × 0", "≤256 × 0.8", "1k–4k × 0", "1k–4k × 0.8", "4k–16k × 0"),
     }
     return tuple(
-        _breakdown(variant, "kl_mean" if axis == "output position" else "defect_rate", axis, labels)
+        _breakdown(variant, metric, axis, labels)
         for axis, labels in axes.items()
+        for metric in (("kl_mean", "top1_disagreement") if axis == "output position" else ("defect_rate", "score_loss"))
         for variant in DAMAGE
     )
 
@@ -137,11 +138,14 @@ def _breakdowns() -> tuple[Breakdown, ...]:
 def _breakdown(variant: str, metric: str, axis: str, labels: tuple[str, ...]) -> Breakdown:
     damage = DAMAGE[variant]
     values: list[float | None] = [damage * (0.4 + 0.3 * index) for index in range(len(labels))]
+    base, floor = (0.71, 0.7) if metric == "score_loss" else (0.004, 0.006)
+    if metric == "score_loss":
+        values = [base - (value or 0.0) for value in values]
     if variant == "awq":
         values[-1] = None
     return Breakdown(
-        variant=variant, metric=metric, axis=axis, labels=labels, baseline=tuple(0.004 for _ in labels),
-        variant_values=tuple(values), floor=tuple(0.006 for _ in labels), num=tuple(60 for _ in labels),
+        variant=variant, metric=metric, axis=axis, labels=labels, baseline=tuple(base for _ in labels),
+        variant_values=tuple(values), floor=tuple(floor for _ in labels), num=tuple(60 for _ in labels),
         first_departure=labels[2] if variant == "gptq" and len(labels) > 2 else None,
     )  # fmt: skip
 
@@ -175,8 +179,8 @@ def _summary() -> dict[str, Any]:
             "bits_per_weight": 8 * WEIGHT_BYTES[name] / 134_515_008,
             "weight_bytes": WEIGHT_BYTES[name],
             "mean_score": 0.713 - DAMAGE.get(name, 0.0) / 2,
-            "score_by_evalset": {key: 0.7 - 0.05 * index - 0.02 * place for place, key in enumerate(SETS)},
-            "defect_rate": 0.004 + DAMAGE.get(name, 0.0) / 3,
+            "mean_score_by_evalset": {key: 0.7 - 0.05 * index - 0.02 * place for place, key in enumerate(SETS)},
+            "defect_share": 0.004 + DAMAGE.get(name, 0.0) / 3,
             "tokens_per_s": SPEED[name],
             "kl_mean": None if name == "baseline" else DAMAGE[name] * 1.1,
             "top1_agreement": None if name == "baseline" else 1 - DAMAGE[name],

@@ -1,0 +1,66 @@
+import altair
+import pytest
+
+from qgate.reports import charts
+from qgate.schemas.verdict import Breakdown
+from tests.unit.reports import sample
+
+SHEET = sample.sheet()
+ALL = [*charts.cost_charts(SHEET, sample.PRECISION), *charts.damage_charts(SHEET, sample.PRECISION)]
+
+
+@pytest.mark.parametrize("chart", ALL, ids=lambda chart: chart.id)
+def test_altair_accepts_the_specification(chart):
+    """Altair validates against Vega-Lite's JSON schema; the same specification comes back out."""
+    again = altair.Chart.from_dict(chart.spec, validate=True).to_dict()
+    assert again["$schema"].startswith("https://vega.github.io/schema/vega-lite/v6")
+    assert all(len(row) == len(chart.head) for row in chart.rows)
+    assert chart.rows
+
+
+def test_ids_are_unique():
+    assert len({chart.id for chart in ALL}) == len(ALL)
+
+
+def test_what_matters_most_comes_first_and_the_rest_is_folded():
+    damage = charts.damage_charts(SHEET, sample.PRECISION)
+    assert [chart.title for chart in damage[:3]] == [
+        "KL from the baseline by output position",
+        "Top-1 disagreement by output position",
+        "Score by prompt length",
+    ]
+    odd = Breakdown(
+        variant="gptq", metric="length_drift", axis="difficulty", labels=("1", "2"), baseline=(0.0, 0.0),
+        variant_values=(0.1, None), num=(3, 4),
+    )  # fmt: skip
+    folded = charts.damage_charts(SHEET.model_copy(update={"breakdowns": (odd, *SHEET.breakdowns)}), sample.PRECISION)
+    assert [chart.title for chart in folded if not chart.primary] == ["Length drift by difficulty"]
+    assert folded[-1].rows == (
+        ("gptq (W4A16)", "1", "10.0 %", "0.0 %", "—", "3"),
+        ("gptq (W4A16)", "2", "—", "0.0 %", "—", "4"),
+    )
+
+
+def test_a_variant_has_one_colour_everywhere():
+    known = charts.colours(SHEET)
+    assert len(set(known.values())) == len(known)
+    for chart in ALL:
+        text = str(chart.spec)
+        assert "#" not in text.replace(charts.SCHEMA, "")
+
+
+def test_only_known_figures_are_drawn():
+    summary = {
+        "w8a8": {"mean_score": 0.5, "bits_per_weight": None},
+        "awq": {"mean_score": None, "bits_per_weight": 4.1},
+    }
+    assert charts.cost_charts(SHEET.model_copy(update={"summary": summary}), sample.PRECISION) == []
+
+
+def test_a_cell_of_the_heat_map_is_strong_where_it_is_worse():
+    (score, rate) = [chart for chart in ALL if "×" in chart.title]
+    for chart in (score, rate):
+        values = [value for value in chart.spec["data"]["values"] if value["name"] == "gptq (W4A16)"]
+        harms = [value["harm"] for value in values]
+        assert harms == sorted(harms)
+        assert harms[0] > 0

@@ -39,6 +39,7 @@ def drafts() -> Iterator[Draft]:
         yield from written(language, texts)
         yield from records.drafts(language, texts)
         yield from short_answers.drafts(language, texts)
+    yield from crossed()
     yield from crafted.drafts(load_texts("crafted"))
 
 
@@ -57,6 +58,18 @@ def written(language: str, texts: dict[str, Any]) -> Iterator[Draft]:
     for names, _ in plan.entries(plan.SYSTEMS[language]):
         topic = Dice(f"topics/{language}/system/{'+'.join(names)}").pick(texts["topics"])
         yield writing.system(language, texts, names, topic)
+
+
+def crossed() -> Iterator[Draft]:
+    """Prompts in one language for answers in another, on topics that both have."""
+    for asked, line in plan.CROSSED.items():
+        texts = load_texts(asked)
+        shared = {topic["id"] for topic in texts["topics"]}
+        for (language,), times in plan.entries(line):
+            answered = load_texts(language)
+            topics = [topic for topic in answered["topics"] if topic["id"] in shared]
+            for topic in Dice(f"topics/{language}/asked-in-{asked}").several(topics, times):
+                yield writing.crossed(texts, language, answered, topic)
 
 
 def item(draft: Draft) -> dict[str, Any]:

@@ -11,8 +11,7 @@ KINDS = {
     "order": "order first_word",
     "start-end": "start end",
     "case": "upper lower",
-    "punctuation": "no_comma exclaim",
-    "quoting": "quotes",
+    "punctuation": "no_comma exclaim quotes",
     "layout": "title highlights sections placeholders postscript plain each_line two_versions",
     "language": "language",
 }
@@ -22,13 +21,13 @@ KIND_OF = {name: kind for kind, names in KINDS.items() for name in names.split()
 ALONE = {
     "en": (
         "words_min:3 words_max:2 words_between:2 words_exact:2 short_sentences sentences:3 bullets:3 numbered:2 lines:2 "
-        "paragraphs:2 keyword:3 keywords:2 frequency:2 forbid:2 every_sentence letter_max order:2 first_word start:3 end:2 "
-        "upper:2 lower:2 no_comma:2 exclaim quotes:2 title:2 highlights sections placeholders postscript:2 plain each_line "
-        "two_versions"
+        "paragraphs:2 keyword:3 keywords:2 frequency:2 forbid:2 every_sentence:2 letter_max order:4 first_word:3 "
+        "start:3 end:3 upper:4 lower:4 no_comma:3 exclaim:2 quotes:3 "
+        "title:2 highlights sections placeholders postscript:2 plain each_line two_versions"
     ),
     "zh": (
         "words_min:2 words_max words_between words_exact short_sentences sentences bullets:2 numbered lines paragraphs "
-        "keyword:2 keywords frequency forbid every_sentence letter_max order first_word start:2 end no_comma:2 exclaim "
+        "keyword:2 keywords frequency forbid every_sentence letter_max order:2 first_word:2 start:2 end no_comma:2 exclaim "
         "quotes:2 title highlights sections placeholders postscript plain each_line"
     ),
     "es": "words_min bullets keyword end lower",
@@ -89,6 +88,10 @@ SYSTEMS = {
     "th": "postscript quotes",
 }
 """Rules in the system prompt."""
+
+
+CROSSED = {"en": "zh:2 ja:2 ar:2 ru:2 es:2 th:2", "zh": "en:4"}
+"""Language of the prompt to languages of the answer, with the number of topics."""
 
 
 def entries(line: str) -> list[tuple[tuple[str, ...], int]]:

@@ -59,7 +59,7 @@ def drafts(language: str, texts: dict[str, Any]) -> Iterator[Draft]:
             fleet = ferries(said, dice, NUM_FERRIES.get(shape, 1))
             checks, reference = MAKERS[shape](said, fleet)
             prompt = f"{facts(said, fleet)}\n\n{said['ask'][shape]}"
-            kind = "table" if shape.startswith("table") else "yaml" if shape == "yaml" else "json"
+            kind = "table" if shape.startswith("table") else "data"
             yield Draft(
                 item, kind, language, LEVEL[shape], (("user", prompt),), checks, reference, {"constraints": "1"}
             )

@@ -124,3 +124,13 @@ def system(language: str, texts: dict[str, Any], names: tuple[str, ...], topic: 
     slices = {"constraints": str(len(names))}
     messages = (("system", rules), ("user", prompt))
     return Draft(item, "system-rule", language, difficulty(names), messages, task.checks, task.reference, slices)
+
+
+def crossed(texts: dict[str, Any], language: str, answered: dict[str, Any], topic: dict[str, Any]) -> Draft:
+    """A prompt in one language (`texts`) that asks for the answer in another (`answered`, `topic`)."""
+    item = f"{language}-asked-in-{texts['language']}-{topic['id']}"
+    dice = Dice(f"instruction/{item}")
+    task = meet(scene_of(language, answered, topic, dice), ("language",))
+    same = next(one for one in texts["topics"] if one["id"] == topic["id"])
+    prompt = sentence_join(texts["language"], [dice.pick(same["tasks"]), texts["answer_in"][language]])
+    return Draft(item, "language", language, 2, (("user", prompt),), task.checks, task.reference, {"constraints": "1"})

@@ -152,7 +152,6 @@ def _departs(case: Case, metric: RowMetric, pairs: list[Pair], floor: list[Pair]
         harm=lambda reference, other: metric.harm(reference, other) - means.get(reference.pair, 0.0),
         level=metric.level,
         support=metric.support if metric.support.open else Support(-width, width),
-        unit=metric.unit,
     )
     sample = from_pairs(pairs, over)
     if sample.num_items < FEWEST_ITEMS:

@@ -36,8 +36,6 @@ class RowMetric:
     harm: Harm
     level: Level
     support: Support
-    unit: str
-    """What one harm is, for a sentence: `score loss`, `share of answers with a defect`."""
 
 
 def metric_of(criterion: Criterion) -> RowMetric:
@@ -103,39 +101,32 @@ def _flip(reference: Row, other: Row) -> float:
 
 
 def _defect_metric(metric: str, names: Collection[str] | None) -> RowMetric:
-    def new(row: Row) -> float:
-        return _any_defect(row, names, with_excused=False)
+    def has(row: Row, more: Collection[str] = ()) -> float:
+        found = {hit.name for hit in row.defects}.union(more)
+        return float(not came(row) or bool(found if names is None else found.intersection(names)))
 
-    def all_of(row: Row) -> float:
-        return _any_defect(row, names, with_excused=True)
+    def level(row: Row) -> float:
+        return has(row, row.excused or ())
+
+    def rise(reference: Row, other: Row) -> float:
+        """Where nobody looked whether an excused defect is there, it is: nothing is won by not looking."""
+        unknown = {hit.name for hit in reference.defects} if other.excused is None else other.excused
+        return has(other, unknown) - has(reference)
 
     if metric == "defect_rate":
-        return RowMetric(lambda _, other: new(other), all_of, Support(0, 1), "share of answers with a new defect")
-    return RowMetric(_difference(all_of, 1.0), all_of, Support(-1, 1), "rise of the share of defective answers")
-
-
-def _any_defect(row: Row, names: Collection[str] | None, *, with_excused: bool) -> float:
-    if not came(row):
-        return 1.0
-    found = {hit.name for hit in row.defects} | (set(row.excused) if with_excused else set())
-    return float(bool(found if names is None else found & set(names)))
+        return RowMetric(lambda _, other: has(other), level, Support(0, 1))
+    return RowMetric(rise, level, Support(-1, 1))
 
 
 ROW_METRICS: dict[str, RowMetric] = {
-    "score_loss": RowMetric(_difference(score, -1.0), score, Support(-1, 1), "score loss"),
-    "relative_score_loss": RowMetric(_difference(score, -1.0), score, Support(-1, 1), "share of the score lost"),
-    "worst_slice_score_loss": RowMetric(_difference(score, -1.0), score, Support(-1, 1), "score loss of the worst"),
+    "score_loss": RowMetric(_difference(score, -1.0), score, Support(-1, 1)),
+    "relative_score_loss": RowMetric(_difference(score, -1.0), score, Support(-1, 1)),
+    "worst_slice_score_loss": RowMetric(_difference(score, -1.0), score, Support(-1, 1)),
     "defect_rate": _defect_metric("defect_rate", None),
     "defect_increase": _defect_metric("defect_increase", None),
-    "truncation_increase": RowMetric(
-        _difference(truncated, 1.0), truncated, Support(-1, 1), "rise of the share of answers cut at the token limit"
-    ),
-    "length_drift": RowMetric(_drift, length, Support(-1, 1), "drift of the answers' length"),
-    "flip_rate": RowMetric(_flip, right, Support(0, 1), "share of answers that flip between right and wrong"),
-    "output_disagreement": RowMetric(
-        lambda _, other: differs(other), differs, Support(-1, 1), "share of changed answers over the floor's"
-    ),
-    "garble_nll_increase": RowMetric(
-        _difference(garble, 1.0), garble, Support(-inf, inf, open=True), "rise of the baseline's surprise, nats a token"
-    ),
+    "truncation_increase": RowMetric(_difference(truncated, 1.0), truncated, Support(-1, 1)),
+    "length_drift": RowMetric(_drift, length, Support(-1, 1)),
+    "flip_rate": RowMetric(_flip, right, Support(0, 1)),
+    "output_disagreement": RowMetric(lambda _, other: differs(other), differs, Support(-1, 1)),
+    "garble_nll_increase": RowMetric(_difference(garble, 1.0), garble, Support(-inf, inf, open=True)),
 }

@@ -192,7 +192,7 @@ def _doubt(criterion: Criterion, found: Measured, statistics: Statistics, draws:
             f"the baseline itself scores only {found.baseline_value:.3f} (perhaps {level.low:.3f}): a loss beyond "
             f"{_least_level(criterion):g} could not show",
         )
-    least = ceil(log(statistics.alpha) / log(1 - RARE_SHARE))
+    least = fewest_items(statistics.alpha)
     if found.open and found.estimate.num_items < least:
         return Judged(
             Verdict.INCONCLUSIVE,
@@ -200,6 +200,11 @@ def _doubt(criterion: Criterion, found: Measured, statistics: Statistics, draws:
             f"are too few to have seen a fault of one in twenty; {least - found.estimate.num_items} further items would",
         )
     return None
+
+
+def fewest_items(alpha: float) -> int:
+    """Items among which a fault of a share RARE_SHARE of items is missed with half of the error `alpha` allows."""
+    return ceil(log(alpha / 2) / log(1 - RARE_SHARE))
 
 
 def _name(criterion: Criterion, found: Measured) -> str:

@@ -31,8 +31,8 @@ class Unseen:
     """The item that nobody has seen, at its worst for a bound: its numerator and its denominator."""
 
     numerator: float | Floats
-    """A number, or float64[K] for K ratios at once."""
-    denominator: float = 1.0
+    denominator: float | Floats = 1.0
+    """Numbers, or float64[K] for K ratios at once."""
 
 
 @dataclass(frozen=True)
@@ -72,42 +72,56 @@ class Draws:
             yield block
         self._kept = made
 
-    def weigh(self, sums: Floats, unseen: Floats) -> Floats:
-        """Weighted sums float64[K, resamples] of float64[K, n] per-item `sums` and float64[K] `unseen`."""
-        items = np.ascontiguousarray(sums.T, dtype=np.float32)
-        extra = unseen.astype(np.float32)
-        if items.shape[0] > self.width:
-            raise ValueError(f"{items.shape[0]} items, but weights for {self.width}")
-        parts = [block[:, : items.shape[0]] @ items + block[:, -1:] * extra for block in self.blocks()]
-        return np.concatenate(parts).T.astype(np.float64)
+    def weigh(self, sums: Floats, unseen: Floats) -> Floats32:
+        """Weighted sums float32[K, resamples] of float64[K, n] per-item `sums` and float64[K] `unseen`."""
+        items = np.ascontiguousarray(sums, dtype=np.float32)
+        extra = unseen.astype(np.float32)[:, None]
+        num_items = items.shape[1]
+        if num_items > self.width:
+            raise ValueError(f"{num_items} items, but weights for {self.width}")
+        parts = [items @ block[:, :num_items].T + extra * block[:, -1] for block in self.blocks()]
+        return np.concatenate(parts, axis=1)
 
 
-def upper_quantile(draws: Floats, alpha: float) -> Floats:
-    """The value at rank 1 − `alpha` of each row of float64[..., B], moved up by its own Monte-Carlo error.
+def _rank(num_draws: int, alpha: float) -> int:
+    """The 0-based rank of the 1 − `alpha` quantile, moved up by its own Monte-Carlo error."""
+    error = MONTE_CARLO_GUARD * np.sqrt(num_draws * alpha * (1 - alpha))
+    return int(np.ceil(num_draws * (1 - alpha) + error))
 
-    +inf where so few draws cannot show it.
-    """
-    size = draws.shape[-1]
-    rank = int(np.ceil(size * (1 - alpha) + MONTE_CARLO_GUARD * np.sqrt(size * alpha * (1 - alpha))))
-    if rank >= size:
+
+def upper_quantile(draws: Floats32, alpha: float) -> Floats:
+    """Upper bounds float64[K] from float32[K, B] draws; +inf where so few draws cannot show one."""
+    rank = _rank(draws.shape[-1], alpha)
+    if rank >= draws.shape[-1]:
         return np.full(draws.shape[:-1], np.inf)
-    return np.asarray(np.partition(draws, rank, axis=-1)[..., rank])
+    return np.partition(draws, rank, axis=-1)[..., rank].astype(np.float64)
 
 
-def ratio_upper(numerators: Floats, denominators: Floats, unseen: Unseen, alpha: float, draws: Draws) -> Floats:
-    """Upper bounds float64[K] at 1 − `alpha` of Σ numerators / Σ denominators, for float64[K, n] sums per item.
+def is_within(draws: Floats32, alpha: float, margin: float) -> NDArray[np.bool_]:
+    """Whether `upper_quantile` is at most `margin`, without looking for it: bool[K]."""
+    return np.asarray(np.count_nonzero(draws <= np.float32(margin), axis=-1) > _rank(draws.shape[-1], alpha))
+
+
+def ratio_draws(numerators: Floats, denominators: Floats, unseen: Unseen, draws: Draws) -> Floats32:
+    """float32[K, resamples] ratios of reweighted sums, for float64[K, n] sums per item and an unseen item each.
 
     `denominators` may be float64[n], the same for all. The result does not depend on the order of items, and no larger
-    numerator ever lowers it: items are put in order of denominator, then numerator.
+    numerator ever lowers a quantile: items are put in order of denominator, then numerator.
     """
-    order = np.lexsort((numerators, np.broadcast_to(denominators, numerators.shape)), axis=-1)
     rows = len(numerators)
+    order = np.lexsort((numerators, np.broadcast_to(denominators, numerators.shape)), axis=-1)
     top = draws.weigh(np.take_along_axis(numerators, order, -1), np.broadcast_to(unseen.numerator, rows))
     bottoms = np.atleast_2d(np.sort(denominators, axis=-1))
     bottom = draws.weigh(bottoms, np.broadcast_to(unseen.denominator, len(bottoms)))
+    if bottom.min() > 0:
+        return top / bottom
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.where(bottom > 0, top / bottom, np.where(top > 0, np.inf, -np.inf))
-    return upper_quantile(ratios, alpha)
+        return np.where(bottom > 0, top / bottom, np.where(top > 0, np.inf, -np.inf)).astype(np.float32)
+
+
+def ratio_upper(numerators: Floats, denominators: Floats, unseen: Unseen, alpha: float, draws: Draws) -> Floats:
+    """Upper bounds float64[K] at 1 − `alpha` of Σ numerators / Σ denominators: see `ratio_draws`."""
+    return upper_quantile(ratio_draws(numerators, denominators, unseen, draws), alpha)
 
 
 def mean_bounds(values: Floats, least: float, greatest: float, alpha: float, draws: Draws) -> Interval:

@@ -20,7 +20,7 @@ from qgate.schemas.verdict import Estimate
 Floats = NDArray[np.float64]
 
 METHOD = "reweighted items and a worst unseen one"
-WORST_FACTOR = 2.0
+WORST_FACTOR = 3.0
 LEAST_UNSEEN = 0.1
 """Where a harm has no natural limit, the unseen item is taken to be this many times as bad as the worst seen, and at
 least this bad (nats a token, or share). Chosen by coverage on skewed items: see `qgate selftest`."""
@@ -71,8 +71,11 @@ def from_pairs(pairs: Iterable[Pair], metric: RowMetric) -> Sample:
     clusters: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
     num_missing = num_expected = 0
     for pair in pairs:
+        answered = pair.reference is not None and came(pair.reference)
+        before = metric.level(pair.reference) if pair.reference is not None and answered else float("nan")
+        if metric.support.open and answered and np.isnan(before):
+            continue  # scored on a part of the answers only, and this one is not in it
         num_expected += 1
-        before = float("nan") if pair.reference is None or not came(pair.reference) else metric.level(pair.reference)
         if np.isnan(before):
             num_missing += 1
             continue
@@ -96,13 +99,23 @@ def from_pairs(pairs: Iterable[Pair], metric: RowMetric) -> Sample:
 
 def of_items(numerators: Floats, denominators: Floats, support: Support, num_pairs: int) -> Sample:
     """A sample of float64[n] items whose own ratios lie within `support`."""
-    size = float(denominators.mean()) if denominators.size else 1.0
-    high, low = support.greatest, -support.least
-    if support.open and numerators.size:
-        rates = numerators / denominators
-        high = float(beyond_seen(rates, high))
-        low = float(beyond_seen(-rates, low))
-    return Sample(numerators, denominators, Unseen(high * size, size), Unseen(low * size, size), num_pairs)
+    high, low = unseen_items(numerators, denominators, support)
+    return Sample(numerators, denominators, high, low, num_pairs)
+
+
+def unseen_items(numerators: Floats, denominators: Floats, support: Support) -> tuple[Unseen, Unseen]:
+    """The unseen items of K samples float64[..., n], for the upper bound of the ratio and of its negative.
+
+    They are as large as an item is on average.
+    """
+    if not numerators.size:
+        return Unseen(support.greatest), Unseen(-support.least)
+    size = denominators.mean(axis=-1)
+    if not support.open:
+        return Unseen(support.greatest * size, size), Unseen(-support.least * size, size)
+    rates = numerators / denominators
+    high, low = beyond_seen(rates, support.greatest), beyond_seen(-rates, -support.least)
+    return Unseen(high * size, size), Unseen(low * size, size)
 
 
 def beyond_seen(rates: Floats, limit: float) -> Floats:
@@ -169,7 +182,18 @@ def interval(sample: Sample, alpha: float, draws: Draws) -> Interval:
     top, bottom = sample.numerators[None], sample.denominators
     high = ratio_upper(top, bottom, sample.unseen_high, alpha, draws)[0]
     low = -ratio_upper(-top, bottom, sample.unseen_low, alpha, draws)[0]
-    return Interval(low=float(low) + 0.0, high=float(high) + 0.0)
+    least, greatest = _limits(sample)
+    return Interval(low=max(float(low), least) + 0.0, high=min(float(high), greatest) + 0.0)
+
+
+def _limits(sample: Sample) -> tuple[float, float]:
+    """A ratio of sums lies between the least and the greatest item's; without this, rounding may put it outside."""
+    if not (sample.denominators > 0).all() or sample.unseen_low.denominator == 0:
+        return -np.inf, np.inf
+    rates = sample.numerators / sample.denominators
+    high = float(sample.unseen_high.numerator / sample.unseen_high.denominator)
+    low = -float(sample.unseen_low.numerator / sample.unseen_low.denominator)
+    return min(float(rates.min()), low), max(float(rates.max()), high)
 
 
 def standard_error(sample: Sample) -> float | None:

@@ -55,8 +55,9 @@ class Row:
     latency_s: float
     baseline_nll: float | None = None
     """Mean negative log-likelihood per token of this answer under the baseline, in nats; None where not scored."""
-    excused: tuple[str, ...] = ()
-    """Names of the defects that this answer has and that only the baseline's own answer excuses (not the prompt)."""
+    excused: tuple[str, ...] | None = None
+    """Names of the defects that this answer has and that only the baseline's own answer excuses (not the prompt); None
+    where that was not looked for."""
     family: str | None = None
     """Id of the clean item that this item is a noised twin of; a clean item and its twins count as one item."""
 

@@ -1,0 +1,69 @@
+"""Which cells are simulated. Data only.
+
+The whole product of everything would be thousands of cells; each question has the product of what matters to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from qgate.judge.selftest.rates import Cell
+from qgate.judge.selftest.worlds import Paired, Rate, Skewed, Tokens, TokenShare, World
+
+SIZES = (20, 50, 100, 200, 500, 2000)
+BASE_RATES = (0.02, 0.1, 0.5, 0.9, 0.98)
+DISCORDANCES = (0.0, 0.3, 1.0)
+NESTED = ((2, 0.3), (4, 0.1), (4, 0.9), (8, 0.3))
+"""(seeds per item, correlation of two answers to one item)"""
+SHAPES = ("rare", "mixed", "broad")
+SPREADS = (0.5, 1.0, 1.5, 2.0)
+
+
+def cells() -> tuple[Cell, ...]:
+    """All cells, in the table's order."""
+    return (*_edges(), *_alike(), *_powers(), *_beyond())
+
+
+def _margin(base_rate: float) -> float:
+    """A margin that a baseline of this level can lose."""
+    return 0.05 if base_rate > 0.05 else 0.01
+
+
+def _pairs() -> Iterator[Paired]:
+    yield from (Paired(rate, discordance) for rate, discordance in product(BASE_RATES, DISCORDANCES))
+    for (num_seeds, correlation), rate in product(NESTED, (0.1, 0.5, 0.9)):
+        yield Paired(rate, 0.3, num_seeds, correlation)
+
+
+def _edges() -> Iterator[Cell]:
+    """The harm is exactly the margin: a PASS here is an error, and so is a FAIL."""
+    for pair, size in product(_pairs(), SIZES):
+        yield Cell("edge", pair, _margin(pair.base_rate), _margin(pair.base_rate), size)
+    bounded: list[tuple[World, float]] = [(Skewed(shape), 0.05) for shape in SHAPES]
+    bounded += [(Rate(seeds, correlation), 0.02) for seeds, correlation in ((1, 0.0), (4, 0.3), (4, 0.9))]
+    bounded += [(Tokens(spread), 0.015) for spread in SPREADS]
+    bounded += [(Tokens(0.7, broken=0.05, factor=factor), 0.015) for factor in (20.0, 100.0)]
+    bounded += [(TokenShare(correlation), share) for correlation, share in product((0.02, 0.2), (0.001, 0.01, 0.05))]
+    for (world, margin), size in product(bounded, SIZES):
+        yield Cell("edge", world, margin, margin, size)
+
+
+def _alike() -> Iterator[Cell]:
+    """Both arms are the same but for noise."""
+    for world, size in product((Paired(0.5, 0.1), Paired(0.5, 0.1, 4, 0.3), Paired(0.9, 0.3)), SIZES):
+        yield Cell("A/A", world, 0.0, 0.02, size)
+
+
+def _powers() -> Iterator[Cell]:
+    """What a set of a given size can show, and that more damage never helps."""
+    for world, harm, size in product(
+        (Paired(0.5, 0.1), Paired(0.5, 0.1, 4, 0.3)), (0.0, 0.01, 0.025, 0.075, 0.1, 0.2), (*SIZES, 650)
+    ):
+        yield Cell("power", world, harm, 0.05, size)
+
+
+def _beyond() -> Iterator[Cell]:
+    """What the bound on a harm without a limit does not promise to catch: faults rarer than one item in twenty."""
+    for factor, size in product((20.0, 50.0), (100, 200, 500, 2000)):
+        yield Cell("beyond", Tokens(0.7, broken=0.02, factor=factor), 0.015, 0.015, size)

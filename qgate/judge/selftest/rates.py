@@ -1,0 +1,73 @@
+"""A world and a margin in, how often the gate says PASS and FAIL out: the verdict's own estimators. Touches nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import beta
+
+from qgate.judge.decide import fewest_items
+from qgate.judge.resample import Draws, is_within, ratio_draws
+from qgate.judge.sample import unseen_items
+from qgate.judge.selftest.worlds import Runs, World
+
+RUNS_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row of the table to be: a world, its true harm, the margin that it is judged by and the size of the set."""
+
+    question: str
+    """`edge`: the harm is the margin; `A/A`: there is none; `power`: anything else; `beyond`: outside the promise."""
+    world: World
+    harm: float
+    margin: float
+    num_items: int
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How often a cell's runs ended in PASS and in FAIL."""
+
+    cell: Cell
+    num_runs: int
+    num_pass: int
+    num_fail: int
+
+    @property
+    def passes(self) -> float:
+        """Share of PASS."""
+        return self.num_pass / self.num_runs
+
+    @property
+    def fails(self) -> float:
+        """Share of FAIL."""
+        return self.num_fail / self.num_runs
+
+    def interval(self, count: int) -> tuple[float, float]:
+        """95 % Clopper-Pearson interval of a share of runs: the Monte-Carlo error."""
+        low = float(beta.ppf(0.025, count, self.num_runs - count + 1)) if count else 0.0
+        high = float(beta.ppf(0.975, count + 1, self.num_runs - count)) if count < self.num_runs else 1.0
+        return low, high
+
+
+def rate(cell: Cell, num_runs: int, alpha: float, draws: Draws, generator: np.random.Generator) -> Rates:
+    """Simulate one cell. `draws` must be as wide as the cell has items."""
+    num_pass = num_fail = 0
+    for runs in _batches(cell, num_runs, generator):
+        high, low = unseen_items(runs.numerators, runs.denominators, cell.world.support)
+        up = ratio_draws(runs.numerators, runs.denominators, high, draws)
+        down = ratio_draws(-runs.numerators, runs.denominators, low, draws)
+        enough = not cell.world.support.open or cell.num_items >= fewest_items(alpha)
+        num_pass += int(is_within(up, alpha, cell.margin).sum()) if enough else 0
+        num_fail += int(is_within(down, alpha, np.nextafter(-cell.margin, -np.inf, dtype=np.float32)).sum())
+    return Rates(cell, num_runs, num_pass, num_fail)
+
+
+def _batches(cell: Cell, num_runs: int, generator: np.random.Generator) -> Iterator[Runs]:
+    for start in range(0, num_runs, RUNS_AT_ONCE):
+        size = min(RUNS_AT_ONCE, num_runs - start)
+        yield cell.world.draw(cell.harm, cell.num_items, size, generator)

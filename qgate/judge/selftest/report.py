@@ -1,0 +1,162 @@
+"""The rates of all cells in, a CSV table and a Markdown summary out. Touches nothing."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+
+from qgate.judge.selftest.rates import Rates
+
+SETTINGS = ("base_rate", "discordance", "num_seeds", "correlation", "shape", "spread", "broken", "factor")
+COLUMNS = (
+    "question", "family", *SETTINGS, "num_items", "margin", "harm", "num_runs", "share_pass", "share_pass_low",
+    "share_pass_high", "share_fail", "share_fail_low", "share_fail_high",
+)  # fmt: skip
+
+
+def table(rates: Iterable[Rates]) -> str:
+    """One line per cell; `_low` and `_high` are the 95 % Monte-Carlo interval of the share before."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for each in rates:
+        pass_low, pass_high = each.interval(each.num_pass)
+        fail_low, fail_high = each.interval(each.num_fail)
+        writer.writerow(
+            {
+                "question": each.cell.question,
+                "family": each.cell.world.family,
+                **each.cell.world.settings,
+                "num_items": each.cell.num_items,
+                "margin": each.cell.margin,
+                "harm": each.cell.harm,
+                "num_runs": each.num_runs,
+                "share_pass": each.passes,
+                "share_pass_low": round(pass_low, 5),
+                "share_pass_high": round(pass_high, 5),
+                "share_fail": each.fails,
+                "share_fail_low": round(fail_low, 5),
+                "share_fail_high": round(fail_high, 5),
+            }
+        )
+    return stream.getvalue()
+
+
+def too_often(rates: Iterable[Rates], alpha: float) -> list[Rates]:
+    """Cells that pass or fail at the margin's edge, or fail without any harm, more often than `alpha` for sure."""
+    promised = [each for each in rates if each.cell.question in {"edge", "A/A"}]
+    return [
+        each
+        for each in promised
+        if each.interval(each.num_fail)[0] > alpha
+        or (each.cell.question == "edge" and each.interval(each.num_pass)[0] > alpha)
+    ]
+
+
+def summary(rates: Sequence[Rates], alpha: float, command: str) -> str:
+    """What the table says, in Markdown."""
+    edge = [each for each in rates if each.cell.question == "edge"]
+    alike = [each for each in rates if each.cell.question == "A/A"]
+    beyond = [each for each in rates if each.cell.question == "beyond"]
+    power = [each for each in rates if each.cell.question == "power"]
+    bad = too_often(rates, alpha)
+    lines = [
+        "# The gate's own error rates",
+        "",
+        f"Made by `{command}`: {len(rates)} cells, {min(each.num_runs for each in rates):,} simulated runs each, decided "
+        f"by the estimators that decide a verdict, at alpha = {alpha:g}. All cells are in table.csv.",
+        "",
+        f"Cells above alpha beyond their Monte-Carlo error: **{len(bad)}** of {len(edge) + len(alike)}.",
+        *(f"- {_name(each)}: PASS {each.passes:.4f}, FAIL {each.fails:.4f}" for each in bad),
+        "",
+        "## The true harm is the margin: a PASS is an error, and so is a FAIL",
+        "",
+        "The worst cell of each family; in brackets the 95 % Monte-Carlo interval.",
+        "",
+        "| family | cells | most PASS | where | most FAIL | where |",
+        "| --- | --- | --- | --- | --- | --- |",
+        *_worst_by_family(edge),
+        "",
+        "## Both arms are the same but for noise (A/A)",
+        "",
+        "| items | most FAIL | least PASS at the margin 0.02 |",
+        "| --- | --- | --- |",
+        *_by_size(alike, lambda part: f"{_share(_most(part, 'fail'), 'fail')} | {min(e.passes for e in part):.3f}"),
+        "",
+        "## What a set can show (margin 0.05, baseline right half of the time)",
+        "",
+        "Share of runs with PASS where the true loss is below the margin, with FAIL where it is above.",
+        "",
+        *_power(power),
+        "",
+        "## Beyond the promise",
+        "",
+        "A harm without a natural limit (KL, surprise) is bounded from the worst item seen. Two items in a hundred that "
+        "are 20 or 50 times as bad as the rest may not be among those seen; the score and defect criteria, whose range "
+        "is known, do not have this gap.",
+        "",
+        "| items | times as bad | PASS although the harm is the margin |",
+        "| --- | --- | --- |",
+        *(f"| {e.cell.num_items} | {e.cell.world.settings['factor']:g} | {_share(e, 'pass')} |" for e in beyond),
+        "",
+        "Checkpoints degraded on purpose are not part of this table; it is simulation only.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _share(each: Rates, verdict: str) -> str:
+    count = each.num_pass if verdict == "pass" else each.num_fail
+    low, high = each.interval(count)
+    return f"{count / each.num_runs:.4f} ({low:.4f}–{high:.4f})"
+
+
+def _name(each: Rates) -> str:
+    settings = ", ".join(f"{key} {value}" for key, value in each.cell.world.settings.items() if value != "")
+    return f"{each.cell.world.family}, {settings}, {each.cell.num_items} items, margin {each.cell.margin:g}"
+
+
+def _where(each: Rates) -> str:
+    settings = ", ".join(f"{key} {value}" for key, value in each.cell.world.settings.items())
+    return f"{each.cell.num_items} items, {settings}"
+
+
+def _most(rates: Sequence[Rates], verdict: str) -> Rates:
+    return max(rates, key=lambda each: each.num_pass if verdict == "pass" else each.num_fail)
+
+
+def _worst_by_family(rates: Sequence[Rates]) -> Iterable[str]:
+    for family in dict.fromkeys(each.cell.world.family for each in rates):
+        part = [each for each in rates if each.cell.world.family == family]
+        passing, failing = _most(part, "pass"), _most(part, "fail")
+        yield (
+            f"| {family} | {len(part)} | {_share(passing, 'pass')} | {_where(passing)} "
+            f"| {_share(failing, 'fail')} | {_where(failing)} |"
+        )
+
+
+def _by_size(rates: Sequence[Rates], say: Callable[[Sequence[Rates]], str]) -> Iterable[str]:
+    for size in sorted({each.cell.num_items for each in rates}):
+        yield f"| {size} | {say([each for each in rates if each.cell.num_items == size])} |"
+
+
+def _power(rates: Sequence[Rates]) -> Iterable[str]:
+    harms = sorted({each.cell.harm for each in rates})
+    for world in dict.fromkeys(each.cell.world for each in rates):
+        part = [each for each in rates if each.cell.world == world]
+        yield f"{', '.join(f'{key} {value}' for key, value in world.settings.items())}:"
+        yield ""
+        yield "| items | " + " | ".join(f"loss {harm:g}" for harm in harms) + " |"
+        yield "| --- |" + " --- |" * len(harms)
+
+        def cells(of_size: Sequence[Rates]) -> str:
+            by_harm = {each.cell.harm: each for each in of_size}
+            return " | ".join(_outcome(by_harm[harm]) for harm in harms)
+
+        yield from _by_size(part, cells)
+        yield ""
+
+
+def _outcome(each: Rates) -> str:
+    return f"PASS {each.passes:.2f}" if each.cell.harm < each.cell.margin else f"FAIL {each.fails:.2f}"

@@ -1,0 +1,189 @@
+"""Made-up worlds in which the true harm is known: a generator in, items of many runs out. Touches nothing but that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import Protocol
+
+import numpy as np
+
+from qgate.judge.criteria import Support
+from qgate.judge.resample import Floats
+
+
+@dataclass(frozen=True)
+class Runs:
+    """R runs of n items: float64[R, n] numerators and float64[n] denominators, as `judge.sample` has them."""
+
+    numerators: Floats
+    denominators: Floats
+
+
+SIGNED, SHARE = Support(-1, 1), Support(0, 1)
+NO_LIMIT, TOKEN_SHARE = Support(0, inf, open=True), Support(0, 1, open=True)
+
+
+class World(Protocol):
+    """A population of items whose mean harm is `harm` exactly."""
+
+    @property
+    def family(self) -> str:
+        """What is measured in it."""
+
+    @property
+    def support(self) -> Support:
+        """Range of an item's harm."""
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        """The columns of the table."""
+
+    def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
+        """`num_runs` runs with true harm `harm`."""
+
+
+def _beta(mean: float, correlation: float, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:
+    """Chances of items with this mean; `correlation` is that of two answers to one item (beta-binomial)."""
+    if mean <= 0 or mean >= 1 or correlation <= 0:
+        return np.full(shape, min(max(mean, 0.0), 1.0))
+    size = 1 / correlation - 1
+    return generator.beta(mean * size, (1 - mean) * size, shape)
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Right and wrong answers of two arms: losses and wins of the other arm against the baseline.
+
+    `discordance` 0: the other arm only loses; 1: right and wrong are unrelated between the arms.
+    """
+
+    base_rate: float
+    discordance: float
+    num_seeds: int = 1
+    correlation: float = 0.0
+    family: str = "score loss, right or wrong"
+    support: Support = SIGNED
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        """The columns of the table."""
+        return {
+            "base_rate": self.base_rate,
+            "discordance": self.discordance,
+            "num_seeds": self.num_seeds,
+            "correlation": self.correlation,
+        }
+
+    def chances(self, harm: float) -> tuple[float, float]:
+        """P(lost), P(won) of an answer."""
+        won = self.discordance * (1 - self.base_rate) * (self.base_rate - harm)
+        return won + harm, won
+
+    def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
+        """Items share a chance to differ at all, and seeds of an item draw from it."""
+        lost, won = self.chances(harm)
+        shape = (num_runs, num_items)
+        differ = _beta(lost + won, self.correlation, shape, generator)
+        num_differ = generator.binomial(self.num_seeds, differ)
+        share_lost = _beta(lost / (lost + won) if lost + won else 0.0, self.correlation, shape, generator)
+        num_lost = generator.binomial(num_differ, share_lost)
+        return Runs((2.0 * num_lost - num_differ) / self.num_seeds, np.ones(num_items))
+
+
+@dataclass(frozen=True)
+class Skewed:
+    """Scores in [0, 1] whose loss is rare and whole (`rare`), small and everywhere (`broad`), or in between (`mixed`)."""
+
+    shape: str
+    family: str = "score loss, partial scores"
+    support: Support = SIGNED
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        """The columns of the table."""
+        return {"shape": self.shape}
+
+    def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
+        """Noise of mean 0 everywhere, and losses of mean `harm`."""
+        shape = (num_runs, num_items)
+        if self.shape == "rare":
+            loss = (generator.random(shape) < harm / 0.9) * 0.9
+            noise = generator.uniform(-0.01, 0.01, shape)
+        elif self.shape == "broad":
+            loss = generator.beta(0.5, 0.5 * (1 / harm - 1), shape) if harm else np.zeros(shape)
+            noise = generator.uniform(-0.05, 0.05, shape)
+        elif self.shape == "mixed":
+            loss = (generator.random(shape) < 0.2) * (generator.beta(0.3, 0.3 * (0.2 / harm - 1), shape) if harm else 0)
+            noise = (generator.random(shape) < 0.1) * generator.uniform(-0.5, 0.5, shape)
+        else:
+            raise ValueError(f"no shape {self.shape!r}")
+        return Runs(np.clip(loss + noise, -1, 1) if self.shape == "rare" else loss + noise, np.ones(num_items))
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The share of answers with a defect (or of flips): one arm, seeds within items."""
+
+    num_seeds: int
+    correlation: float
+    family: str = "share of answers"
+    support: Support = SHARE
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        """The columns of the table."""
+        return {"num_seeds": self.num_seeds, "correlation": self.correlation}
+
+    def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
+        """Beta-binomial counts."""
+        chances = _beta(harm, self.correlation, (num_runs, num_items), generator)
+        return Runs(generator.binomial(self.num_seeds, chances) / self.num_seeds, np.ones(num_items))
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A harm per token without a limit (KL, nats), alike within items: log-normal between items.
+
+    `spread` is the log's standard deviation between items; a share `broken` of items is `factor` times as bad.
+    """
+
+    spread: float
+    broken: float = 0.0
+    factor: float = 1.0
+    family: str = "mean over tokens"
+    support: Support = NO_LIMIT
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        """The columns of the table."""
+        return {"spread": self.spread, "broken": self.broken, "factor": self.factor}
+
+    def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
+        """Items of 20 to 400 tokens, the same in every run, as a fixed set of prompts gives them."""
+        shape = (num_runs, num_items)
+        sizes = generator.integers(20, 400, num_items).astype(np.float64)
+        worse = np.where(generator.random(shape) < self.broken, self.factor, 1.0)
+        mean = np.exp(self.spread**2 / 2) * (1 + self.broken * (self.factor - 1))
+        rates = np.exp(self.spread * generator.standard_normal(shape)) * worse * (harm / mean)
+        return Runs(rates * sizes, sizes)
+
+
+@dataclass(frozen=True)
+class TokenShare:
+    """A share of tokens (another likeliest token; KL above a quantile's margin), alike within items."""
+
+    correlation: float
+    family: str = "share of tokens"
+    support: Support = TOKEN_SHARE
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        """The columns of the table."""
+        return {"correlation": self.correlation}
+
+    def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
+        """Beta-binomial counts in items of 20 to 400 tokens."""
+        sizes = generator.integers(20, 400, num_items)
+        chances = _beta(harm, self.correlation, (num_runs, num_items), generator)
+        return Runs(generator.binomial(sizes, chances).astype(np.float64), sizes.astype(np.float64))

@@ -1,0 +1,122 @@
+"""`qgate evalset`: list, verify, lock, show, count and make evaluation sets. Arguments in, an exit code out."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from qgate.errors import EvalsetError, ExitCode
+from qgate.io import evalset_new, evalsets
+from qgate.io.evalset_stats import stats as count
+from qgate.schemas.evalset import Evalset, Item
+from qgate.schemas.recipe import EvalsetUse
+
+PREVIEW_CHARS = 60
+MOST_VALUES_SHOWN = 40
+
+
+def list_sets(arguments: argparse.Namespace) -> ExitCode:
+    """The shipped sets."""
+    table = Table("set", "items", "sha256", "description", box=None, header_style="bold")
+    for manifest in evalsets.available():
+        name = f"{manifest.name}@{manifest.version}"
+        table.add_row(name, str(manifest.num_items), evalsets.set_hash(manifest)[:12], manifest.description)
+    Console().print(table)
+    return ExitCode.PASS
+
+
+def verify(arguments: argparse.Namespace) -> ExitCode:
+    """Check every byte and every line of the sets named, or of all shipped ones. Raises EvalsetError."""
+    names = arguments.sets or [f"{manifest.name}@{manifest.version}" for manifest in evalsets.available()]
+    for name in names:
+        loaded = _load(name)
+        Console().print(f"{loaded.name}@{loaded.version}: {len(loaded.items)} items, sha256 {loaded.sha256}", soft_wrap=True)
+    return ExitCode.PASS
+
+
+def lock(arguments: argparse.Namespace) -> ExitCode:
+    """Pin a set's files as they are; the version rises where they changed. Raises EvalsetError."""
+    manifest = evalsets.lock(arguments.folder, keep_version=arguments.keep_version)
+    name = f"{manifest.name}@{manifest.version}"
+    Console().print(f"{name}: {manifest.num_items} items, sha256 {evalsets.set_hash(manifest)}", soft_wrap=True)
+    return ExitCode.PASS
+
+
+def show(arguments: argparse.Namespace) -> ExitCode:
+    """Every item in a line, or one of them in full. Raises EvalsetError."""
+    loaded = _load(arguments.set)
+    if arguments.item is not None:
+        _show_item(loaded, arguments.item)
+        return ExitCode.PASS
+    table = Table("id", "kind", "language", "difficulty", "scorer", "prompt ends", box=None, header_style="bold")
+    for item in loaded.items:
+        tail = visible(item.messages[-1].content)[-PREVIEW_CHARS:]
+        table.add_row(item.id, item.kind, item.language, str(item.difficulty), item.scorer.name, Text(tail))
+    Console().print(table)
+    return ExitCode.PASS
+
+
+def stats(arguments: argparse.Namespace) -> ExitCode:
+    """How many items a set has of each kind, language and slice. Raises EvalsetError."""
+    loaded = _load(arguments.set)
+    found = count(loaded)
+    least, middle, most = found.prompt_chars
+    console = Console()
+    console.print(f"{loaded.name}@{loaded.version}: {found.num_items} items, {found.num_twins} of them noised twins")
+    console.print(f"prompt length in characters: {least} to {most}, median {middle:g}")
+    table = Table("slice", "items", box=None, header_style="bold")
+    for key, values in found.counts.items():
+        shown = [f"{value} {num}" for value, num in list(values.items())[:MOST_VALUES_SHOWN]]
+        table.add_row(key, Text("  ".join(shown) + (" …" if len(values) > MOST_VALUES_SHOWN else "")))
+    console.print(table)
+    return ExitCode.PASS
+
+
+def new(arguments: argparse.Namespace) -> ExitCode:
+    """Make a set from a JSONL file of questions or recorded requests. Raises EvalsetError, StoreError."""
+    imported = evalset_new.new(
+        arguments.folder,
+        arguments.source,
+        description=arguments.description,
+        license_id=arguments.license,
+        skip_bad=arguments.skip_bad,
+    )
+    console = Console()
+    if imported.faults:
+        console.print(f"{len(imported.faults)} bad lines were left out:")
+        console.print(Text(evalset_new.tell(imported.faults, arguments.source)))
+    if imported.num_secrets:
+        console.print(f"{imported.num_secrets} secrets were removed")
+    console.print(f"{arguments.folder}: {len(imported.items)} items; name it in a recipe by this path")
+    return ExitCode.PASS
+
+
+def visible(text: str) -> str:
+    """`text` with line ends and every other character that a terminal would obey written as an escape."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def _load(name: str) -> Evalset:
+    return evalsets.load(EvalsetUse(name=name), Path.cwd())
+
+
+def _show_item(loaded: Evalset, item_id: str) -> None:
+    item = next((item for item in loaded.items if item.id == item_id), None)
+    if item is None:
+        raise EvalsetError(
+            f"{loaded.name}@{loaded.version} has no item {item_id!r}", advice=f"qgate evalset show {loaded.name}"
+        )
+    Console().print(Text(_told(item)))
+
+
+def _told(item: Item) -> str:
+    """An item in full."""
+    slices = "  ".join(f"{key}={value}" for key, value in item.slices.items())
+    turns = [f"[{turn.role}]\n" + "\n".join(map(visible, turn.content.split("\n"))) for turn in item.messages]
+    head = f"{item.id}  {item.kind}  {item.language}  difficulty {item.difficulty}  {slices}"
+    twin = f"twin of {item.twin_of}\n" if item.twin_of else ""
+    return "\n".join([head, f"{twin}scorer {item.scorer.name} {item.scorer.args}", "", *turns])

@@ -1,0 +1,94 @@
+"""A new set from one's own JSONL: a file in, a locked set's folder out, whole or not at all. Touches the disk."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from qgate import scorers
+from qgate.errors import EvalsetError
+from qgate.io import evalset_import, evalset_items
+from qgate.io.evalset_import import Fault, Imported
+from qgate.io.evalsets import ITEMS, MANIFEST, pins, write_manifest
+from qgate.io.files import disk_errors, write_text
+from qgate.ports import load_plugin
+from qgate.schemas.base import canonical_json
+from qgate.schemas.evalset import EvalsetManifest, ScorerUse
+
+ASIDE = "requests.jsonl"
+MOST_SHOWN = 20
+
+
+def new(folder: Path, source: Path, *, description: str, license_id: str, skip_bad: bool = False) -> Imported:
+    """Make the set `folder` from `source` and say what came of its lines. Raises EvalsetError, StoreError.
+
+    A bad line refuses the whole file, unless `skip_bad`; every bad line is named either way.
+    """
+    if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
+        raise EvalsetError(f"{folder} exists already", advice="name a folder that does not exist yet")
+    try:
+        data = source.read_bytes()
+    except OSError as error:
+        raise EvalsetError(f"cannot read {source}: {error.strerror}") from error
+    imported = evalset_import.read(data, _check)
+    if imported.faults and not skip_bad:
+        raise EvalsetError(
+            f"nothing was written, because of {len(imported.faults)} bad lines:\n{tell(imported.faults, source)}",
+            advice="mend these lines, or pass --skip-bad to leave them out",
+        )
+    if not imported.items:
+        raise EvalsetError(f"{source} holds no usable line\n{tell(imported.faults, source)}".rstrip())
+    _write(folder, imported, _head(folder, description, license_id))
+    return imported
+
+
+def tell(faults: tuple[Fault, ...], source: Path) -> str:
+    """Bad lines with their numbers, one a line; behind the first twenty only the numbers."""
+    shown = [f"  {source}:{fault.line}: {fault.reason}" for fault in faults[:MOST_SHOWN]]
+    if len(faults) > MOST_SHOWN:
+        shown.append("  also bad: lines " + ", ".join(str(fault.line) for fault in faults[MOST_SHOWN:]))
+    return "\n".join(shown)
+
+
+def _check(use: ScorerUse) -> None:
+    """Raises PluginError where there is no such scorer, ValueError where a built-in one does not take its arguments."""
+    if use.name in scorers.NAMES:
+        scorers.check(use.name, use.args)
+    else:
+        load_plugin("scorers", use.name)
+
+
+def _head(folder: Path, description: str, license_id: str) -> dict[str, Any]:
+    return {"format": 1, "name": folder.name, "version": 1, "description": description, "license": license_id}
+
+
+def _write(folder: Path, imported: Imported, head: dict[str, Any]) -> None:
+    """The set beside its place, then moved into it."""
+    with disk_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        lines = [canonical_json(item.model_dump(exclude_none=True)) for item in imported.items]
+        write_text(beside / ITEMS, "\n".join(lines) + "\n")
+        if imported.aside:
+            write_text(beside / ASIDE, "\n".join(canonical_json(rest) for rest in imported.aside) + "\n")
+        write_manifest(beside, _manifest({**head, "num_items": len(lines), "files": pins(beside)}))
+        with disk_errors(folder):
+            beside.chmod(0o755)
+            beside.replace(folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _manifest(value: dict[str, Any]) -> EvalsetManifest:
+    try:
+        return EvalsetManifest.model_validate(value)
+    except ValidationError as error:
+        raise EvalsetError(
+            f"{MANIFEST} would not be valid: {evalset_items.describe(error)}",
+            advice="the folder's name is the set's name: lower-case letters, digits and hyphens",
+        ) from error

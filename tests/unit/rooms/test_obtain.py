@@ -1,0 +1,103 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from huggingface_hub.errors import (
+    GatedRepoError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+
+from qgate.errors import CheckpointError
+from qgate.io import hub
+from qgate.io.files import sha256_file
+from qgate.rooms.obtain import gguf_sha256, obtain_model
+from qgate.schemas.recipe import GgufSource, HubSource, LocalSource
+from tests.unit.checkpoints import write_checkpoint
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QGATE_HOME", str(tmp_path / "home"))
+
+
+def test_a_directory_is_read_where_it_lies(tmp_path: Path) -> None:
+    found = obtain_model(LocalSource(path=write_checkpoint(tmp_path / "m")), "baseline", precision="FP16")
+    assert (found.name, found.path, found.precision) == ("baseline", tmp_path / "m", "FP16")
+    assert found.source == {"path": str(tmp_path / "m")}
+
+
+def test_a_commit_in_the_cache_is_taken_without_a_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def download(repository: str, **how: Any) -> str:
+        asked.append(how["local_files_only"])
+        return str(write_checkpoint(tmp_path / COMMIT))
+
+    monkeypatch.setattr(hub, "snapshot_download", download)
+    found = obtain_model(HubSource(hub="maker/model", revision=COMMIT), "baseline")
+    assert asked == [True]
+    assert found.source == {"hub": "maker/model", "revision": COMMIT, "commit": COMMIT}
+
+
+def test_a_branch_is_resolved_to_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "snapshot_download", lambda *_, **__: str(write_checkpoint(tmp_path / COMMIT)))
+    assert obtain_model(HubSource(hub="maker/model", revision="main"), "x").source["commit"] == COMMIT
+
+
+def failing(error: Exception) -> Callable[..., str]:
+    def download(*_: Any, **__: Any) -> str:
+        raise error
+
+    return download
+
+
+def answered(kind: type[Any]) -> Exception:
+    response = httpx.Response(404, request=httpx.Request("GET", "https://hub.test/maker/model"))
+    error: Exception = kind("no", response=response)
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (answered(RevisionNotFoundError), "maker/model has no revision"),
+        (answered(GatedRepoError), "is gated"),
+        (answered(RepositoryNotFoundError), "the hub has no repository maker/model"),
+        (LocalEntryNotFoundError("Got: ConnectError\nmore"), "the hub cannot be asked: Got: ConnectError"),
+        (OSError("disk gone"), "the hub cannot be asked: disk gone"),
+    ],
+)
+@pytest.mark.parametrize("revision", [COMMIT, "v1"])
+def test_every_failure_of_the_hub_is_one_clear_message(
+    error: Exception, message: str, revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "snapshot_download", failing(error))
+    with pytest.raises(CheckpointError) as caught:
+        obtain_model(HubSource(hub="maker/model", revision=revision), "baseline")
+    assert message in caught.value.message
+    assert "\n" not in caught.value.message
+    assert caught.value.advice
+
+
+def test_a_gguf_file_is_known_by_its_hash(tmp_path: Path) -> None:
+    file = tmp_path / "m.gguf"
+    file.write_bytes(b"GGUF and more")
+    sha256 = sha256_file(file)
+    assert gguf_sha256(GgufSource(gguf=file)) == sha256
+    assert gguf_sha256(GgufSource(gguf=file, sha256=sha256)) == sha256
+    with pytest.raises(CheckpointError, match="another file than the recipe's"):
+        gguf_sha256(GgufSource(gguf=file, sha256="0" * 64))
+
+
+def test_a_gguf_file_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="no GGUF file at"):
+        gguf_sha256(GgufSource(gguf=tmp_path / "absent.gguf"))
+    (tmp_path / "m.gguf").write_bytes(b"PK")
+    with pytest.raises(CheckpointError, match="is not a GGUF file"):
+        gguf_sha256(GgufSource(gguf=tmp_path / "m.gguf"))

@@ -78,6 +78,18 @@ class SlotCache(Cache):
             stored[target, :length] = stored[source, :length]
         self.lengths[target] = length
 
+    def resize(self, num_slots: int, capacity: int, num_used: int) -> None:
+        """Other slots, of another length; the first `num_used` keep what they hold."""
+        for stored in (self._keys, self._values):
+            for layer, old in enumerate(stored):
+                new = old.new_zeros(num_slots, capacity, *old.shape[2:])
+                shared = min(capacity, self.capacity)
+                new[:num_used, :shared] = old[:num_used, :shared]
+                stored[layer] = new
+        lengths = torch.zeros(num_slots, dtype=torch.long)
+        lengths[:num_used] = self.lengths[:num_used]
+        self.num_slots, self.capacity, self.lengths = num_slots, capacity, lengths
+
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """Positions come with every call, so there is no common length."""
         return 0

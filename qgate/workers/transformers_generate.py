@@ -105,19 +105,32 @@ class _Batch:
         self.loaded, self.limits, self.beat = loaded, limits, beat
         self.waiting = deque(sorted(sequences, key=lambda s: (-s.need, s.prompt.sha256, s.id)))
         self.active: list[Sequence] = []
-        longest = max(sequence.need for sequence in sequences)
-        fitting = max(1, limits.cache_bytes // (longest * transformers_load.cache_bytes_per_token(loaded)))
-        self.cache = transformers_cache.SlotCache(min(limits.num_slots, fitting, len(sequences)), longest)
+        self.cache = transformers_cache.SlotCache(*self._shape(self.waiting[0].need))
+
+    def _shape(self, capacity: int) -> tuple[int, int]:
+        """How many slots of this length the memory holds, no more than are asked for."""
+        slot_bytes = capacity * transformers_load.cache_bytes_per_token(self.loaded)
+        num_left = len(self.active) + len(self.waiting)
+        return min(self.limits.num_slots, max(1, self.limits.cache_bytes // slot_bytes), num_left), capacity
 
     def run(self) -> Iterator[dict[str, Any]]:
         """Answers until none waits and none is active."""
         while self.waiting or self.active:
+            self._fit()
             while self._may_admit():
                 self._admit()
                 yield from self._leave()
             if self.active:
                 self._step()
                 yield from self._leave()
+
+    def _fit(self) -> None:
+        """Once the long sequences are through, the memory holds more of the shorter ones."""
+        if not self.waiting:
+            return
+        num_slots, capacity = self._shape(max(sequence.need for sequence in (*self.active, self.waiting[0])))
+        if num_slots > self.cache.num_slots * 5 // 4 or (not self.active and num_slots > self.cache.num_slots):
+            self.cache.resize(num_slots, capacity, len(self.active))
 
     def _may_admit(self) -> bool:
         """Prompts are read a few at a time, since a forward over few rows is slow."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from qgate.errors import CheckpointError
 from qgate.io import checkpoint, hashes, tensors
-from tests.unit.checkpoints import PLAIN, Entries, write_checkpoint, write_safetensors, write_sharded
+from tests.unit.tiny_checkpoint import PLAIN, Entries, write_checkpoint, write_safetensors, write_sharded
 
 
 @pytest.fixture(autouse=True)

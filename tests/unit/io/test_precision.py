@@ -8,7 +8,7 @@ import pytest
 
 from qgate.errors import CheckpointError
 from qgate.io import precision, tensors
-from tests.unit.checkpoints import Entries, write_safetensors
+from tests.unit.tiny_checkpoint import Entries, write_safetensors
 
 ROWS, COLUMNS, GROUP = 32, 64, 32
 Q = "model.layers.0.self_attn.q_proj"

@@ -20,7 +20,7 @@ from qgate.rooms.precheck import VariantJob, precheck, quantized_layers, result_
 from qgate.rooms.quantize import quantize
 from qgate.schemas.base import Frozen
 from qgate.schemas.recipe import Calibration
-from tests.unit.checkpoints import PLAIN, Entries, write_checkpoint, write_safetensors
+from tests.unit.tiny_checkpoint import PLAIN, Entries, write_checkpoint, write_safetensors
 
 WORKER = """
 import json, pathlib, shutil, sys

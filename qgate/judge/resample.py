@@ -45,7 +45,7 @@ class Interval:
 
 @dataclass
 class Draws:
-    """Exponential weights float32[resamples, width], the same for every call: row r, column i is fixed by the seed.
+    """Exponential weights float32[resamples, width], the same for every call: fixed by seed and width.
 
     `width` is the most items any call may have. Calls with fewer use the first columns.
     """

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import beta
+from statsmodels.stats.proportion import proportion_confint
 
 from qgate.judge.decide import fewest_items
 from qgate.judge.resample import Draws, is_within, ratio_draws
@@ -47,11 +47,10 @@ class Rates:
         """Share of FAIL."""
         return self.num_fail / self.num_runs
 
-    def interval(self, count: int) -> tuple[float, float]:
-        """95 % Clopper-Pearson interval of a share of runs: the Monte-Carlo error."""
-        low = float(beta.ppf(0.025, count, self.num_runs - count + 1)) if count else 0.0
-        high = float(beta.ppf(0.975, count + 1, self.num_runs - count)) if count < self.num_runs else 1.0
-        return low, high
+    def interval(self, count: int, level: float = 0.95) -> tuple[float, float]:
+        """Clopper-Pearson interval of a share of runs, the Monte-Carlo error, at two-sided `level`."""
+        low, high = proportion_confint(count, self.num_runs, alpha=1 - level, method="beta")
+        return float(low), float(high)
 
 
 def rate(cell: Cell, num_runs: int, alpha: float, draws: Draws, generator: np.random.Generator) -> Rates:

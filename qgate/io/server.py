@@ -173,7 +173,7 @@ def _lease(launch: Launch) -> Iterator[int]:
     wanted = PORTS if launch.port is None else (launch.port,)
     start = os.getpid() % len(wanted)
     for port in (*wanted[start:], *wanted[:start]):
-        lock = FileLock(folder / f"{port}.lock")
+        lock = FileLock(folder / f"{port}.lock", thread_local=False)  # a session may be left in another thread
         try:
             lock.acquire(timeout=0)
         except Timeout:

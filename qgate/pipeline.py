@@ -23,7 +23,7 @@ from qgate.judge.verdict import judge
 from qgate.ports import Watcher
 from qgate.rooms.arms import Serving
 from qgate.rooms.evidence import gather
-from qgate.rooms.prepare import Prepared, prepare
+from qgate.rooms.prepare import Prepared, claim_folder, prepare
 from qgate.rooms.publish import publish
 from qgate.rooms.variants import obtain_baseline, obtain_variant, precheck_variants
 from qgate.rooms.work import Work
@@ -44,7 +44,7 @@ class Outcome:
 def run(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Outcome:
     """Do all that is not stored yet, judge, and write the reports. Raises QgateError."""
     started = datetime.now(UTC)
-    prepared = prepare(loaded, results, watcher)
+    prepared = claim_folder(prepare(loaded, results, watcher))
     work = Work()
     with _stage(work, "model"):
         work.checkpoints[BASELINE] = obtain_baseline(prepared)

@@ -26,7 +26,7 @@ def disk_errors(path: Path) -> Iterator[None]:
                 f"no space left while writing {path}",
                 advice="free some space and run the same command: it goes on there",
             ) from error
-        if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
+        if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR}:
             raise StoreError(
                 f"cannot write {path}: {error.strerror}", advice="pass --results with a writable folder"
             ) from error

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import entry_points
+from itertools import count
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -114,6 +116,18 @@ def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Prepared:
         bench=Bench(engine, Store(results), watcher, prompts),
         folder=results / "runs" / f"{recipe.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}",
     )
+
+
+def claim_folder(prepared: Prepared) -> Prepared:
+    """The same with a run folder that is this run's alone, made here. Raises StoreError."""
+    wanted = prepared.folder
+    for number in count(1):
+        folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        with disk_errors(folder), suppress(FileExistsError):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir()
+            return replace(prepared, folder=folder)
+    raise AssertionError("count() does not end")
 
 
 def _tool(spec: str | None) -> Tool:

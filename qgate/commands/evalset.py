@@ -34,7 +34,9 @@ def verify(arguments: argparse.Namespace) -> ExitCode:
     names = arguments.sets or [f"{manifest.name}@{manifest.version}" for manifest in evalsets.available()]
     for name in names:
         loaded = _load(name)
-        Console().print(f"{loaded.name}@{loaded.version}: {len(loaded.items)} items, sha256 {loaded.sha256}", soft_wrap=True)
+        Console().print(
+            f"{loaded.name}@{loaded.version}: {len(loaded.items)} items, sha256 {loaded.sha256}", soft_wrap=True
+        )
     return ExitCode.PASS
 
 
@@ -66,7 +68,10 @@ def stats(arguments: argparse.Namespace) -> ExitCode:
     found = count(loaded)
     least, middle, most = found.prompt_chars
     console = Console()
-    console.print(f"{loaded.name}@{loaded.version}: {found.num_items} items, {found.num_twins} of them noised twins")
+    console.print(
+        f"{loaded.name}@{loaded.version}: {found.num_items} items, {found.num_twins} of them noised twins",
+        soft_wrap=True,
+    )
     console.print(f"prompt length in characters: {least} to {most}, median {middle:g}")
     table = Table("slice", "items", box=None, header_style="bold")
     for key, values in found.counts.items():
@@ -87,11 +92,11 @@ def new(arguments: argparse.Namespace) -> ExitCode:
     )
     console = Console()
     if imported.faults:
-        console.print(f"{len(imported.faults)} bad lines were left out:")
-        console.print(Text(evalset_new.tell(imported.faults, arguments.source)))
+        console.print(f"{len(imported.faults)} bad lines were left out:", soft_wrap=True)
+        console.print(Text(evalset_new.tell(imported.faults, arguments.source)), soft_wrap=True)
     if imported.num_secrets:
         console.print(f"{imported.num_secrets} secrets were removed")
-    console.print(f"{arguments.folder}: {len(imported.items)} items; name it in a recipe by this path")
+    console.print(f"{arguments.folder}: {len(imported.items)} items; name it in a recipe by this path", soft_wrap=True)
     return ExitCode.PASS
 
 
@@ -110,7 +115,7 @@ def _show_item(loaded: Evalset, item_id: str) -> None:
         raise EvalsetError(
             f"{loaded.name}@{loaded.version} has no item {item_id!r}", advice=f"qgate evalset show {loaded.name}"
         )
-    Console().print(Text(_told(item)))
+    Console().print(Text(_told(item)), soft_wrap=True)
 
 
 def _told(item: Item) -> str:

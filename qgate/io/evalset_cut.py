@@ -85,5 +85,5 @@ def _where(items: tuple[Item, ...], use: EvalsetUse) -> tuple[Item, ...]:
 
 
 def _hint(word: str, known: list[str], what: str) -> str:
-    near = get_close_matches(word, known, n=1)
+    near = get_close_matches(word, known, n=1, cutoff=0.5)
     return (f"did you mean {near[0]!r}? " if near else "") + f"known {what}: {', '.join(known)}"

@@ -86,9 +86,12 @@ def read(data: bytes, check: Callable[[ScorerUse], None]) -> Imported:
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(line.decode())
+        value = json.loads(line.decode(), parse_constant=_no_number)
+        json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
         raise LineError(f"not UTF-8 (byte {error.start + 1} of the line)") from None
+    except UnicodeEncodeError:
+        raise LineError("has half of a surrogate pair, which is no character") from None
     except json.JSONDecodeError as error:
         raise LineError(f"not JSON: {error.msg} at column {error.colno}") from None
     except RecursionError:
@@ -96,6 +99,10 @@ def _object(line: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise LineError("not a JSON object")
     return value
+
+
+def _no_number(name: str) -> None:
+    raise LineError(f"not JSON: {name} is no number there")
 
 
 def _item(value: dict[str, Any], default_id: str) -> tuple[Item, dict[str, Any]]:

@@ -1,0 +1,49 @@
+"""`qgate evalset`: what it prints and what it writes."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from qgate.commands import evalset
+from qgate.errors import EvalsetError, ExitCode
+from qgate.io import evalsets
+
+
+def test_the_shipped_sets_are_listed_and_verified(capsys: pytest.CaptureFixture[str]) -> None:
+    assert evalset.list_sets(Namespace()) is ExitCode.PASS
+    assert evalset.verify(Namespace(sets=[])) is ExitCode.PASS
+    printed = capsys.readouterr().out
+    for manifest in evalsets.available():
+        name = f"{manifest.name}@{manifest.version}"
+        assert f"{name}: {manifest.num_items} items, sha256 {evalsets.set_hash(manifest)}\n" in printed
+        assert printed.count(name) == 2
+
+
+def test_a_set_is_made_counted_shown_and_locked_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, folder = tmp_path / "in.jsonl", tmp_path / "mine"
+    lines = ['{"id": "q1", "prompt": "Say \\u001b[31myes.", "answer": "yes", "scorer": "exact"}', "{"]
+    source.write_text("\n".join(lines), encoding="utf-8")
+    wanted = Namespace(folder=folder, source=source, description="d", license="MIT", skip_bad=True)
+    assert evalset.new(wanted) is ExitCode.PASS
+    assert "in.jsonl:2: not JSON" in capsys.readouterr().out.replace("\n", " ")
+    assert evalset.stats(Namespace(set=str(folder))) is ExitCode.PASS
+    assert "mine@1: 1 items, 0 of them noised twins" in capsys.readouterr().out
+    assert evalset.show(Namespace(set=str(folder), item=None)) is ExitCode.PASS
+    assert evalset.show(Namespace(set=str(folder), item="q1")) is ExitCode.PASS
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    assert "Say \\x1b[31myes." in printed
+    data = (folder / "items.jsonl").read_text("utf-8")
+    (folder / "items.jsonl").write_text(data.replace("q1", "q2"), encoding="utf-8")
+    with pytest.raises(EvalsetError):
+        evalset.verify(Namespace(sets=[str(folder)]))
+    assert evalset.lock(Namespace(folder=folder, keep_version=False)) is ExitCode.PASS
+    assert "mine@2: 1 items" in capsys.readouterr().out
+
+
+def test_an_item_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(EvalsetError, match="has no item 'nope'"):
+        evalset.show(Namespace(set="noisy-text@1", item="nope"))

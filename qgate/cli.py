@@ -68,6 +68,30 @@ def _env_verbs(verbs: Any) -> None:
     remove.add_argument("names", nargs="+", metavar="NAME")
 
 
+def _evalset_verbs(verbs: Any) -> None:
+    evalset = _verb(verbs, "evalset", "evalset:list_sets", "the fixed evaluation sets: list, verify, show, lock, make")
+    what = evalset.add_subparsers(dest="what", metavar="WHAT", required=True)
+    _verb(what, "list", "evalset:list_sets", "the sets that come with qgate")
+    verify = _verb(
+        what, "verify", "evalset:verify", "check every byte and line of sets (default: all that come with qgate)"
+    )
+    verify.add_argument("sets", nargs="*", metavar="SET", help="long-text@1, or a folder")
+    show = _verb(what, "show", "evalset:show", "every item in a line, or one of them in full")
+    show.add_argument("set", metavar="SET")
+    show.add_argument("item", nargs="?", metavar="ITEM")
+    stats = _verb(what, "stats", "evalset:stats", "how many items of each kind, language and slice")
+    stats.add_argument("set", metavar="SET")
+    lock = _verb(what, "lock", "evalset:lock", "pin a set's files as they are; its version rises where they changed")
+    lock.add_argument("folder", type=Path)
+    lock.add_argument("--keep-version", action="store_true", help="for a set that nobody has used yet")
+    new = _verb(what, "new", "evalset:new", "make a set from questions with answers, or from recorded chat requests")
+    new.add_argument("folder", type=Path)
+    new.add_argument("--from", dest="source", type=Path, required=True, metavar="FILE.jsonl")
+    new.add_argument("--description", default="", help="one line for evalset.yaml")
+    new.add_argument("--license", default="LicenseRef-unknown", help="SPDX id")
+    new.add_argument("--skip-bad", action="store_true", help="leave bad lines out instead of refusing the file")
+
+
 def _other_verbs(verbs: Any) -> None:
     scan = _verb(verbs, "scan", "scan:scan", "find defects in answers of any origin; no model needed")
     scan.add_argument("file", help="JSON lines, `-` for standard input")
@@ -90,6 +114,7 @@ def parser() -> argparse.ArgumentParser:
     verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
     _recipe_verbs(verbs)
     _env_verbs(verbs)
+    _evalset_verbs(verbs)
     _other_verbs(verbs)
     return top
 

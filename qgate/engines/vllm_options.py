@@ -142,9 +142,9 @@ def not_passed_on(caller: Iterable[str], options: VllmOptions) -> tuple[str, ...
 
 
 def max_model_len(wanted: int | None, model_limit: int | None) -> int | None:
-    """--max-model-len: what the run needs and a little more, never more than the model can; None: the model's own."""
+    """--max-model-len: what the run needs and a little more, never more than the model can; None: vLLM derives it."""
     if wanted is None:
-        return model_limit
+        return None
     return wanted + SPARE_TOKENS if model_limit is None else min(wanted + SPARE_TOKENS, max(wanted, model_limit))
 
 

@@ -94,10 +94,10 @@ def test_the_callers_vllm_variables_stay_behind() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "limit", "length"), [(None, 8192, 8192), (1000, 8192, 1008), (8190, 8192, 8192), (1000, None, 1008)]
+    ("wanted", "limit", "length"), [(None, 8192, None), (1000, 8192, 1008), (8190, 8192, 8192), (1000, None, 1008)]
 )
 def test_length_is_what_the_run_needs_and_never_more_than_the_model_can(
-    wanted: int | None, limit: int | None, length: int
+    wanted: int | None, limit: int | None, length: int | None
 ) -> None:
     assert max_model_len(wanted, limit) == length
 

@@ -32,7 +32,10 @@ def answer(request: dict) -> dict:
             "id": request["id"], "prompt_token_ids_sha256": "ab" * 32, "logprobs": floats,
             "top_ids": tops, "top_logprobs": floats,
         }  # fmt: skip
-    return {"id": request["id"], "text": "你好", "token_ids": [5, 2], "status": "ok", "latency_s": 0.1}
+    return {
+        "id": request["id"], "text": "你好", "token_ids": [5, 2], "completion_tokens": 2, "status": "ok",
+        "finish_reason": "stop", "latency_s": 0.1, "prompt_token_ids_sha256": "ab" * 32,
+    }  # fmt: skip
 
 
 def serve(number: int) -> None:

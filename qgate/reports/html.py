@@ -17,8 +17,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from qgate.reports import charts, pack, strip, words
+from qgate.reports import pack, strip, words
 from qgate.reports.bundle import ReportBundle
+from qgate.reports.chart import colours
+from qgate.reports.cost import cost_charts
+from qgate.reports.damage import damage_charts
 from qgate.reports.visible import visible
 from qgate.schemas.recipe import BASELINE
 from qgate.schemas.verdict import VariantVerdict, Verdict, VerdictSheet
@@ -61,9 +64,9 @@ def _context(bundle: ReportBundle) -> dict[str, Any]:
         "headline": headline(sheet),
         "names": words.variants_of(sheet),
         "evalsets": words.evalsets_of(sheet),
-        "colours": charts.colours(sheet),
-        "cost": charts.cost_charts(sheet, precision),
-        "damage": charts.damage_charts(sheet, precision),
+        "colours": colours(sheet),
+        "cost": cost_charts(sheet, precision),
+        "damage": damage_charts(sheet, precision),
         "packed": packed,
         "answers": Markup(packed.answers),
         "requests": Markup(packed.requests),

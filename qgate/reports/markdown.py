@@ -1,4 +1,4 @@
-"""summary.md: a run's outcome as GitHub-flavoured Markdown, for a step summary or a comment. Pure: values in, text out.
+"""summary.md: a run's outcome as GitHub-flavoured Markdown, for a step summary or a pull request. Pure: values in, text out.
 
 No text is trusted: names, reasons and model output are escaped, so that none becomes a link, an image, HTML or a table.
 """
@@ -32,6 +32,9 @@ from qgate.schemas.verdict import CriterionResult, Example, Verdict, VerdictShee
 
 NUM_EXAMPLES = 3
 CLIP_CHARACTERS = 160
+COMMENT_CHARACTERS = 60_000
+"""GitHub refuses a comment of more than 65,536 characters."""
+_LEAST_NEEDED = ("answers", "reasons", "findings", "figures", "tiers")
 _SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|^(?:[#+=-]|\d+(?=[.)](?:\s|$)))")
 _LINKED = re.compile(r"(?i)[@#](?=\w)|(?:https?|ftp|mailto)(?=:)|www(?=\.)")
 _MARK = {
@@ -54,8 +57,36 @@ _COST: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 
 def render(run: Run, sheet: VerdictSheet) -> str:
     """The summary, ending in a newline."""
-    parts = (_head(run, sheet), _matrix(run, sheet), _reasons(sheet), _cost(run, sheet), _findings(run, sheet))
-    return "\n\n".join(part for part in (*parts, _examples(sheet), _foot(run, sheet)) if part) + "\n"
+    return "\n\n".join(part for part in _parts(run, sheet).values() if part) + "\n"
+
+
+def comment(run: Run, sheet: VerdictSheet) -> str:
+    """The summary as a comment that a later run finds again by its first line, cut to what GitHub takes."""
+    parts = _parts(run, sheet)
+    marker = f"{comment_marker(sheet.recipe)}\n"
+    for name in _LEAST_NEEDED:
+        text = marker + "\n\n".join(part for part in parts.values() if part) + "\n"
+        if len(text) <= COMMENT_CHARACTERS:
+            return text
+        parts[name] = f"*{name} left out: too long for a comment.*" if parts[name] else ""
+    return marker + parts["verdicts"][:COMMENT_CHARACTERS].rpartition("\n")[0] + "\n\n" + parts["run"] + "\n"
+
+
+def comment_marker(recipe: str) -> str:
+    """The hidden first line of a recipe's comment."""
+    return f"<!-- qgate {re.sub(r'[^a-z0-9._]+', '-', recipe.lower()).strip('-')} -->"
+
+
+def _parts(run: Run, sheet: VerdictSheet) -> dict[str, str]:
+    return {
+        "verdicts": _head(run, sheet),
+        "tiers": _matrix(run, sheet),
+        "reasons": _reasons(sheet),
+        "figures": _cost(run, sheet),
+        "findings": _findings(run, sheet),
+        "answers": _examples(sheet),
+        "run": _foot(run, sheet),
+    }
 
 
 def escape(text: str) -> str:

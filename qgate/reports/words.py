@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -153,9 +154,14 @@ def not_passed(sheet: VerdictSheet) -> dict[tuple[Verdict, str, str], list[str]]
 
 
 def worst_examples(sheet: VerdictSheet, most: int) -> list[Example]:
-    """The `most` worst examples of all variants; of equally bad ones, those of a variant that fails come first."""
+    """The `most` worst examples; of equally bad ones each variant's first come first, those that fail before others."""
     fails = {variant for verdict, variant, _ in not_passed(sheet) if verdict is Verdict.FAIL}
-    return sorted(sheet.examples, key=lambda example: (-_badness(example), example.variant not in fails))[:most]
+    turns: Counter[str] = Counter()
+    ranked = []
+    for example in sheet.examples:
+        ranked.append(((-_badness(example), turns[example.variant], example.variant not in fails), example))
+        turns[example.variant] += 1
+    return [example for _, example in sorted(ranked, key=lambda entry: entry[0])][:most]
 
 
 def _badness(example: Example) -> float:

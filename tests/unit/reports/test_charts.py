@@ -1,12 +1,14 @@
 import altair
 import pytest
 
-from qgate.reports import charts
+from qgate.reports.chart import colours
+from qgate.reports.cost import cost_charts
+from qgate.reports.damage import damage_charts
 from qgate.schemas.verdict import Breakdown
 from tests.unit.reports import sample
 
 SHEET = sample.sheet()
-ALL = [*charts.cost_charts(SHEET, sample.PRECISION), *charts.damage_charts(SHEET, sample.PRECISION)]
+ALL = [*cost_charts(SHEET, sample.PRECISION), *damage_charts(SHEET, sample.PRECISION)]
 
 
 @pytest.mark.parametrize("chart", ALL, ids=lambda chart: chart.id)
@@ -23,7 +25,7 @@ def test_ids_are_unique():
 
 
 def test_what_matters_most_comes_first_and_the_rest_is_folded():
-    damage = charts.damage_charts(SHEET, sample.PRECISION)
+    damage = damage_charts(SHEET, sample.PRECISION)
     assert [chart.title for chart in damage[:3]] == [
         "KL from the baseline by output position",
         "Top-1 disagreement by output position",
@@ -33,7 +35,7 @@ def test_what_matters_most_comes_first_and_the_rest_is_folded():
         variant="gptq", metric="length_drift", axis="difficulty", labels=("1", "2"), baseline=(0.0, 0.0),
         variant_values=(0.1, None), num=(3, 4),
     )  # fmt: skip
-    folded = charts.damage_charts(SHEET.model_copy(update={"breakdowns": (odd, *SHEET.breakdowns)}), sample.PRECISION)
+    folded = damage_charts(SHEET.model_copy(update={"breakdowns": (odd, *SHEET.breakdowns)}), sample.PRECISION)
     assert [chart.title for chart in folded if not chart.primary] == ["Length drift by difficulty"]
     assert folded[-1].rows == (
         ("gptq (W4A16)", "1", "10.0 %", "0.0 %", "—", "3"),
@@ -42,11 +44,23 @@ def test_what_matters_most_comes_first_and_the_rest_is_folded():
 
 
 def test_a_variant_has_one_colour_everywhere():
-    known = charts.colours(SHEET)
-    assert len(set(known.values())) == len(known)
-    for chart in ALL:
-        text = str(chart.spec)
-        assert "#" not in text.replace(charts.SCHEMA, "")
+    known = {f"{name} ({sample.PRECISION[name]})": colour for name, colour in colours(SHEET).items()}
+    known["FP16"] = known.pop("baseline (FP16)")
+    assert len(set(known.values())) == len(known) == 4
+    scales = [
+        layer["encoding"]["color"]["scale"]
+        for chart in ALL
+        for layer in chart.spec.get("layer", [])
+        if "color" in layer["encoding"]
+    ]
+    assert len(scales) >= 10
+    for scale in scales:
+        assert [known[name] for name in scale["domain"]] == scale["range"]
+
+
+def test_order_of_variants_is_the_sheets():
+    for chart in damage_charts(SHEET, sample.PRECISION):
+        assert list(dict.fromkeys(row[0] for row in chart.rows)) == ["w8a8 (W8A8)", "awq (W4A16)", "gptq (W4A16)"]
 
 
 def test_only_known_figures_are_drawn():
@@ -54,7 +68,7 @@ def test_only_known_figures_are_drawn():
         "w8a8": {"mean_score": 0.5, "bits_per_weight": None},
         "awq": {"mean_score": None, "bits_per_weight": 4.1},
     }
-    assert charts.cost_charts(SHEET.model_copy(update={"summary": summary}), sample.PRECISION) == []
+    assert cost_charts(SHEET.model_copy(update={"summary": summary}), sample.PRECISION) == []
 
 
 def test_a_cell_of_the_heat_map_is_strong_where_it_is_worse():

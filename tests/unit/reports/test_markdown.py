@@ -73,3 +73,31 @@ def test_hostile_names_reasons_and_answers_keep_the_page_whole():
 def test_nothing_judged_is_said():
     sheet = sample.sheet().model_copy(update={"tiers": (), "examples": (), "summary": {}, "findings": ()})
     assert "Nothing was judged" in markdown.render(sample.run(), sheet)
+
+
+def test_a_comment_is_found_again_by_its_first_line():
+    text = markdown.comment(sample.run(), sample.sheet())
+    assert text.splitlines()[0] == "<!-- qgate smollm2-demo -->"
+    assert text.partition("\n")[2] == markdown.render(sample.run(), sample.sheet())
+    assert markdown.comment_marker("--> <b>") == "<!-- qgate b -->"
+
+
+@pytest.mark.parametrize("where", ["findings", "reasons", "tiers"])
+def test_a_comment_never_exceeds_what_github_takes(where):
+    sheet = sample.sheet()
+    if where == "findings":
+        sheet = sheet.model_copy(update={"findings": ("long " * 30_000,)})
+    if where == "reasons":
+        criteria = tuple(sample_criterion(f"scope {place} " + "x" * 300) for place in range(400))
+        variant = sheet.tiers[0].variants[3].model_copy(update={"criteria": criteria})
+        sheet = sheet.model_copy(update={"tiers": (sheet.tiers[0].model_copy(update={"variants": (variant,)}),)})
+    if where == "tiers":
+        sheet = sheet.model_copy(update={"tiers": tuple(sheet.tiers[2] for _ in range(2_000))})
+    text = markdown.comment(sample.run(), sheet)
+    assert len(text) <= 65_536
+    assert "batch-summaries stays FP16" in text or where == "reasons"
+    assert "exit code" in text
+
+
+def sample_criterion(scope):
+    return sample.sheet().tiers[0].variants[3].criteria[0].model_copy(update={"scope": scope})

@@ -47,9 +47,11 @@ class VllmOptions(Frozen):
 
     tensor_parallel_size: int = Field(default=1, ge=1, description="GPUs that share each layer")
     pipeline_parallel_size: int = Field(default=1, ge=1, description="GPUs that share the layers")
-    gpu_memory_utilization: float = Field(
-        default=0.9, gt=0, le=1, description="Share of the GPU's memory that this server may take"
-    )
+    gpu_memory_utilization: float | None = Field(
+        default=None, gt=0, le=1,
+        description="Share of the GPU's memory that this server may take; default 0.9, or 0.05 beside "
+        "`kv_cache_memory_bytes`, where it is only what must be free at the start",
+    )  # fmt: skip
     kv_cache_memory_bytes: int | None = Field(
         default=None,
         ge=1 << 20,
@@ -101,7 +103,7 @@ def command(job: ServeJob, options: VllmOptions, port: int, lengths: tuple[int |
         "--max-logprobs", MAX_LOGPROBS,
         "--tensor-parallel-size", options.tensor_parallel_size,
         "--pipeline-parallel-size", options.pipeline_parallel_size,
-        "--gpu-memory-utilization", options.gpu_memory_utilization, "--kv-cache-dtype", options.kv_cache_dtype,
+        "--gpu-memory-utilization", _memory_share(options), "--kv-cache-dtype", options.kv_cache_dtype,
         "--enable-prefix-caching" if options.prefix_caching else "--no-enable-prefix-caching",
         "--no-enable-log-requests", "--disable-uvicorn-access-log",
     ]  # fmt: skip
@@ -114,6 +116,13 @@ def command(job: ServeJob, options: VllmOptions, port: int, lengths: tuple[int |
     words += [word for name, value in optional.items() if value is not None for word in (name, value)]
     words += ["--enforce-eager"] if options.enforce_eager else []
     return [str(word) for word in (*words, *options.args)]
+
+
+def _memory_share(options: VllmOptions) -> float:
+    """vLLM refuses to start unless this share is free, also where it takes the KV cache's size from us."""
+    if options.gpu_memory_utilization is not None:
+        return options.gpu_memory_utilization
+    return 0.9 if options.kv_cache_memory_bytes is None else 0.05
 
 
 def variables(job: ServeJob, options: VllmOptions, *, cpu: bool) -> dict[str, str]:

@@ -55,6 +55,15 @@ def test_options_reach_the_command(tmp_path: Path) -> None:
     assert found[-1] == "--trust-remote-code"
 
 
+def test_servers_that_share_a_gpu_do_not_ask_for_all_of_it(tmp_path: Path) -> None:
+    def share(**options: float) -> str:
+        return value_of(words(tmp_path, VllmOptions.model_validate(options)), "--gpu-memory-utilization")
+
+    assert share() == "0.9"
+    assert share(kv_cache_memory_bytes=1 << 30) == "0.05"
+    assert share(kv_cache_memory_bytes=1 << 30, gpu_memory_utilization=0.4) == "0.4"
+
+
 @pytest.mark.parametrize("word", ["--api-key=x", "--port", "--max_model_len", "--generation-config"])
 def test_args_may_not_take_what_is_ours(word: str) -> None:
     with pytest.raises(ValidationError, match="qgate sets it"):

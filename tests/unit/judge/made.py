@@ -76,7 +76,7 @@ def recipe(criteria: Sequence[Mapping[str, Any]], variants: Sequence[str] = ("w8
             "variants": {name: {"checkpoint": {"path": name}} for name in variants},
             "evalsets": [{"name": "facts@1"}],
             "sampling": {"warm": {"temperature": 0.8, "max_tokens": 64, "seeds": [0, 1, 2, 3]}},
-            "statistics": {"resamples": 2000},
+            "statistics": {"resamples": 1000},
             "tiers": {"chat": {"default": variants[0], "allow": list(variants), "criteria": list(criteria)} | tier},
         }
     )

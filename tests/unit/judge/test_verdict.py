@@ -1,0 +1,368 @@
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qgate.judge.verdict import judge
+from qgate.schemas.evidence import DefectHit, Evidence
+from qgate.schemas.verdict import Verdict
+
+from .made import arm, evidence, recipe, row, token_scores
+
+ORDER = [Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS]
+SCORE = {"metric": "score_loss", "margin": 0.05}
+
+
+def scores(num_items: int, rate: float, seed: int = 0, num_seeds: int = 1):
+    return (np.random.default_rng(seed).random((num_items, num_seeds)) < rate).astype(float).tolist()
+
+
+def damaged(base, share: float, seed: int = 1):
+    generator = np.random.default_rng(seed)
+    return [[0.0 if generator.random() < share else score for score in item] for item in base]
+
+
+def verdicts(sheet, tier: int = 0):
+    return {each.variant: each.verdict for each in sheet.tiers[tier].variants}
+
+
+def criterion(sheet, variant: str = "w8a8", index: int = 0):
+    found = next(each for each in sheet.tiers[0].variants if each.variant == variant)
+    return found.criteria[index]
+
+
+def test_a_planted_regression_fails_and_says_so_with_numbers():
+    base = scores(200, 0.7, num_seeds=4)
+    sheet = judge(evidence(base, {"w8a8": damaged(base, 0.3)}), recipe([SCORE | {"evalset": "facts"}]), "run")
+    tier = sheet.tiers[0]
+    assert tier.verdict is Verdict.FAIL
+    assert tier.serve == "baseline"
+    result = criterion(sheet)
+    assert tier.reason.startswith(f"score loss on facts {result.estimate.value:.3g} (95 % sure: at least ")
+    assert "beyond the margin 0.05; serves baseline" in tier.reason
+
+
+def test_a_pair_of_equals_passes_given_enough_items():
+    base = scores(200, 0.7)
+    sheet = judge(evidence(base, {"w8a8": base}), recipe([SCORE]), "run")
+    assert sheet.tiers[0].verdict is Verdict.PASS
+    assert sheet.tiers[0].serve == "w8a8"
+
+
+@pytest.mark.parametrize("num_items", [1, 5, 40])
+def test_no_difference_on_few_items_is_not_a_pass(num_items):
+    base = [[1.0]] * num_items
+    result = criterion(judge(evidence(base, {"w8a8": base}), recipe([SCORE]), "run"))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert 50 <= num_items + result.further_items <= 70
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 1000), st.integers(5, 90), st.floats(0, 0.5), st.integers(1, 3))
+def test_a_worse_score_never_improves_a_verdict(seed, num_items, damage, num_seeds):
+    base = scores(num_items, 0.8, seed, num_seeds)
+    before = damaged(base, damage / 2, seed)
+    after = damaged(before, damage, seed + 1)
+    criteria = [SCORE, {"metric": "relative_score_loss", "margin": 0.2}]
+    sheets = [judge(evidence(base, {"w8a8": each}), recipe(criteria), "run") for each in (before, after)]
+    for index in range(2):
+        first, second = (ORDER.index(_three(criterion(sheet, index=index).verdict)) for sheet in sheets)
+        assert second <= first
+
+
+def _three(verdict):
+    return Verdict.INCONCLUSIVE if verdict in {Verdict.VOID, Verdict.INVALID} else verdict
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(0, 100))
+def test_order_of_rows_and_of_variants_never_matters(shuffler: random.Random, seed):
+    base = scores(60, 0.7, seed, 2)
+    made = evidence(base, {"w8a8": damaged(base, 0.02), "awq": damaged(base, 0.2)})
+    rows = list(made.rows)
+    shuffler.shuffle(rows)
+    one = judge(made, recipe([SCORE], ["w8a8", "awq"]), "run")
+    other = judge(dataclasses.replace(made, rows=tuple(rows)), recipe([SCORE], ["awq", "w8a8"]), "run")
+    for variant in ("baseline", "w8a8", "awq"):
+        first, second = (
+            next(each for each in sheet.tiers[0].variants if each.variant == variant) for sheet in (one, other)
+        )
+        assert first == second
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 1000), st.floats(0, 1), st.sampled_from([None, float("nan")]))
+def test_what_is_absent_never_makes_a_pass(seed, share, nothing):
+    base = scores(80, 0.8, seed)
+    variant = damaged(base, 0.1, seed)
+    generator = np.random.default_rng(seed)
+    holes = [[nothing if generator.random() < share else score for score in item] for item in variant]
+    whole, holed = (judge(evidence(base, {"w8a8": each}), recipe([SCORE]), "run") for each in (variant, holes))
+    if criterion(whole).verdict is not Verdict.PASS:
+        assert criterion(holed).verdict is not Verdict.PASS
+    if share > 0.2:
+        assert criterion(holed).verdict is not Verdict.PASS
+
+
+def test_rows_that_are_simply_gone_are_missing():
+    base = scores(200, 0.9)
+    made = evidence(base, {"w8a8": base})
+    kept = tuple(each for each in made.rows if each.variant == "baseline" or each.item < "i0150")
+    result = criterion(judge(dataclasses.replace(made, rows=kept), recipe([SCORE]), "run"))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "50 of 200" in result.reason
+
+
+@pytest.mark.parametrize("where", ["nothing", "no variant", "no baseline"])
+def test_without_answers_nothing_passes(where):
+    base = scores(100, 0.9)
+    made = evidence(base, {"w8a8": base})
+    keep = {"nothing": (), "no variant": ("baseline",), "no baseline": ("w8a8",)}[where]
+    rows = tuple(each for each in made.rows if each.variant in keep)
+    sheet = judge(dataclasses.replace(made, rows=rows), recipe([SCORE]), "run")
+    assert sheet.tiers[0].verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_baseline_that_cannot_do_it_is_void_and_a_tier_of_voids_is_inconclusive():
+    base = [[0.0]] * 200
+    sheet = judge(evidence(base, {"w8a8": base}), recipe([SCORE]), "run")
+    assert criterion(sheet).verdict is Verdict.VOID
+    assert sheet.tiers[0].verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_margin_that_the_baseline_could_lose_wholly_never_passes():
+    base = scores(300, 0.1)
+    sheet = judge(evidence(base, {"w8a8": [[0.0]] * 300}), recipe([SCORE | {"margin": 0.2}]), "run")
+    assert criterion(sheet).verdict is Verdict.VOID
+    near = judge(evidence(base, {"w8a8": base}), recipe([SCORE | {"margin": 0.09}]), "run")
+    assert criterion(near).verdict is Verdict.INCONCLUSIVE
+
+
+def test_an_engine_noisier_than_the_margin_makes_the_criterion_invalid():
+    base = scores(300, 0.8)
+    made = evidence(base, {"w8a8": base}, floor=damaged(base, 0.3))
+    sheet = judge(made, recipe([SCORE]), "run")
+    assert criterion(sheet).verdict is Verdict.INVALID
+    assert "determinism: repeatable" in criterion(sheet).reason
+    assert verdicts(sheet) == {"baseline": Verdict.INCONCLUSIVE, "w8a8": Verdict.INCONCLUSIVE}
+
+
+def test_changed_answers_are_judged_over_the_floor():
+    base = [[1.0]] * 400
+    made = evidence(base, {"w8a8": base})
+    flips = {"baseline": 0.3, "w8a8": 0.35}
+    generator = np.random.default_rng(0)
+    rows = tuple(
+        each
+        if each.identical is None
+        else dataclasses.replace(each, identical=generator.random() > flips[each.variant], first_divergence=None)
+        for each in made.rows
+    )
+    wanted = recipe(
+        [{"metric": "output_disagreement", "margin": 0.15}, {"metric": "output_disagreement", "margin": 0.8}]
+    )
+    sheet = judge(dataclasses.replace(made, rows=rows), wanted, "run")
+    result = criterion(sheet)
+    assert result.verdict is Verdict.PASS
+    assert result.floor.value == pytest.approx(0.3, abs=0.06)
+    assert result.estimate.value == pytest.approx(0.05, abs=0.08)
+    assert criterion(sheet, index=1).verdict is Verdict.INVALID  # 30 % floor leaves no room for 80 % over it
+
+
+def test_defects_of_the_variant_count_and_excused_ones_do_not():
+    base = arm("baseline", [[1.0]] * 200) + arm("baseline", [[1.0]] * 200, replicate=1)
+    loop = (DefectHit("repetition_loop", 10),)
+    variant = [
+        dataclasses.replace(each, defects=loop if index % 5 == 0 else ())
+        for index, each in enumerate(arm("w8a8", [[1.0]] * 200))
+    ]
+    made = Evidence(rows=(*base, *variant), engine="vllm")
+    criteria = [
+        {"metric": "defect_rate", "margin": 0.05},
+        {"metric": "defect_increase", "margin": 0.05},
+        {"metric": "defect_rate", "margin": 0.05, "defects": ["mojibake"]},
+    ]
+    sheet = judge(made, recipe(criteria), "run")
+    assert [criterion(sheet, index=index).verdict for index in range(3)] == [Verdict.FAIL, Verdict.FAIL, Verdict.PASS]
+
+
+def test_a_baseline_with_defects_is_no_credit_for_a_variant_that_was_not_looked_at():
+    loop = (DefectHit("repetition_loop", 10),)
+    base = [dataclasses.replace(each, defects=loop) for each in arm("baseline", [[1.0]] * 100)]
+    unknown = arm("w8a8", [[1.0]] * 100)
+    known = [dataclasses.replace(each, excused=()) for each in unknown]
+    wanted = recipe([{"metric": "defect_increase", "margin": 0.05}])
+    values = [
+        criterion(judge(Evidence(rows=(*base, *rows), engine="vllm"), wanted, "run")).estimate.value
+        for rows in (unknown, known)
+    ]
+    assert values == [0.0, -1.0]
+
+
+def test_length_drift_counts_either_way():
+    wanted = recipe([{"metric": "length_drift", "margin": 0.1}])
+    for tokens in (10, 40):
+        rows = arm("baseline", [[1.0]] * 100) + arm("w8a8", [[1.0]] * 100, completion_tokens=tokens)
+        result = criterion(judge(Evidence(rows=tuple(rows), engine="vllm"), wanted, "run"))
+        assert result.verdict is Verdict.FAIL
+        assert result.estimate.value == pytest.approx(0.5)
+
+
+def test_the_worst_slice_is_found_and_fewer_slices_are_not_corrected_for_more():
+    rows = []
+    for language, lost in (("en", 0.0), ("zh", 0.4), ("ja", 0.0)):
+        base = [[1.0]] * 150
+        name = f"facts-{language}"
+        rows += arm("baseline", base, language=language, evalset=name)
+        rows += arm("w8a8", damaged(base, lost), language=language, evalset=name)
+    wanted = recipe([{"metric": "worst_slice_score_loss", "margin": 0.1, "by": "language"}])
+    result = criterion(judge(Evidence(rows=tuple(rows), engine="vllm"), wanted, "run"))
+    assert result.verdict is Verdict.FAIL
+    assert result.details["worst"] == "zh"
+    assert "(language=zh)" in result.reason
+    assert result.estimate.low < result.details["slices"]["zh"]["low"]
+
+
+def test_an_implausible_gain_is_flagged_and_passes():
+    base = scores(300, 0.4)
+    sheet = judge(evidence(base, {"w8a8": [[1.0]] * 300}), recipe([SCORE]), "run")
+    assert criterion(sheet).verdict is Verdict.PASS
+    assert criterion(sheet).flags == ("implausible gain",)
+
+
+def test_twins_of_an_item_are_one_item():
+    rows = [
+        row(name, item, family=f"i{item % 50:04d}", score=1.0) for name in ("baseline", "w8a8") for item in range(200)
+    ]
+    result = criterion(judge(Evidence(rows=tuple(rows), engine="vllm"), recipe([SCORE]), "run"))
+    assert (result.estimate.num_items, result.estimate.num_pairs) == (50, 200)
+
+
+def with_tokens(num_items: int, noise: float, bad=None):
+    generator = np.random.default_rng(0)
+    base = [[1.0]] * num_items
+    made = evidence(base, {"w8a8": base})
+    arms = {"baseline": {}, "baseline#1": {}, "w8a8": {}}
+    for here in (each for each in made.rows if each.variant == "baseline" and each.replicate == 0):
+        logits = generator.normal(0, 3, (12, 30))
+        ids = logits.argmax(-1)  # as a greedy baseline writes
+        for name, extra in (("baseline", 0.0), ("baseline#1", 0.0), ("w8a8", noise)):
+            scored = token_scores(here, logits + generator.normal(0, 1, logits.shape) * extra, ids)
+            arms[name][scored.id] = scored
+    if bad is not None:
+        next(iter(arms["w8a8"].values())).logprobs[0] = bad
+    return dataclasses.replace(made, token_scores=arms)
+
+
+TOKEN_CRITERIA = [
+    {"metric": metric, "margin": margin}
+    for metric, margin in {
+        "kl_mean": 0.05,
+        "kl_p95": 0.2,
+        "kl_p99": 0.5,
+        "top1_disagreement": 0.1,
+        "probability_drop": 0.05,
+        "perplexity_increase": 0.1,
+    }.items()
+]
+
+
+def test_token_criteria_pass_small_noise_and_fail_large():
+    for noise, wanted in ((0.02, Verdict.PASS), (3.0, Verdict.FAIL)):
+        sheet = judge(with_tokens(150, noise), recipe(TOKEN_CRITERIA), "run")
+        assert {each.metric: each.verdict for each in sheet.tiers[0].variants[1].criteria} == dict.fromkeys(
+            (each["metric"] for each in TOKEN_CRITERIA), wanted
+        )
+
+
+def test_token_criteria_need_enough_items_to_have_seen_a_rare_fault():
+    sheet = judge(with_tokens(40, 0.01), recipe([{"metric": "kl_mean", "margin": 0.5}]), "run")
+    assert criterion(sheet).verdict is Verdict.INCONCLUSIVE
+    assert "one in twenty" in criterion(sheet).reason
+
+
+@pytest.mark.parametrize("bad", [float("nan"), -9999.0])
+def test_a_single_score_that_is_not_finite_takes_a_pass_away(bad):
+    sheet = judge(with_tokens(100, 0.01, bad), recipe([{"metric": "kl_mean", "margin": 0.5}]), "run")
+    assert criterion(sheet).verdict is Verdict.INCONCLUSIVE
+    assert any("not finite" in each for each in sheet.findings)
+
+
+def test_token_criteria_without_token_scores_are_inconclusive():
+    base = [[1.0]] * 100
+    sheet = judge(evidence(base, {"w8a8": base}), recipe([{"metric": "kl_mean", "margin": 0.5}]), "run")
+    assert sheet.tiers[0].verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_tier_that_must_stay_fp16_passes_for_the_baseline():
+    base = scores(100, 0.9)
+    wanted = recipe([], default="baseline", allow=["baseline"])
+    sheet = judge(evidence(base, {"w8a8": base}), wanted, "run")
+    tier = sheet.tiers[0]
+    assert (tier.verdict, tier.serve) == (Verdict.PASS, "baseline")
+    refused = next(each for each in tier.variants if each.variant == "w8a8")
+    assert not refused.allowed
+    assert refused.reason == "this interface must stay FP16"
+
+
+def test_an_allowed_precision_allows_its_variants_and_the_first_that_passes_is_served():
+    base = scores(200, 0.9)
+    bad = damaged(base, 0.4)
+    made = evidence(base, {"awq": bad, "gptq": base, "w8a8": base})
+    made = dataclasses.replace(made, precisions=dict(made.precisions) | {"awq": "W4A16", "gptq": "W4A16"})
+    wanted = recipe([SCORE], ["awq", "gptq", "w8a8"], default="awq", allow=["W4A16"])
+    tier = judge(made, wanted, "run").tiers[0]
+    assert (tier.verdict, tier.serve) == (Verdict.FAIL, "gptq")
+    assert {each.variant: each.allowed for each in tier.variants} == {
+        "baseline": True, "awq": True, "gptq": True, "w8a8": False,
+    }  # fmt: skip
+
+
+def test_without_a_fallback_nothing_is_served():
+    base = scores(200, 0.9)
+    tier = judge(evidence(base, {"w8a8": damaged(base, 0.4)}), recipe([SCORE], fallback=None), "run").tiers[0]
+    assert tier.serve is None
+    assert tier.reason.endswith("nothing may be served")
+
+
+def test_numbers_of_an_engine_that_a_tier_does_not_accept_decide_nothing():
+    base = scores(200, 0.9)
+    made = dataclasses.replace(evidence(base, {"w8a8": damaged(base, 0.4)}), engine="transformers")
+    sheet = judge(made, recipe([SCORE]), "run")
+    assert set(verdicts(sheet).values()) == {Verdict.INCONCLUSIVE}
+    assert "accepts vllm" in sheet.tiers[0].reason
+    assert criterion(sheet).verdict is Verdict.FAIL  # still shown
+
+
+def test_a_variant_that_could_not_be_run_is_inconclusive_with_the_reason():
+    base = scores(200, 0.9)
+    made = dataclasses.replace(evidence(base, {"w8a8": base}), invalid={"w8a8": "the server died"})
+    sheet = judge(made, recipe([SCORE]), "run")
+    assert sheet.tiers[0].verdict is Verdict.INCONCLUSIVE
+    assert "the server died" in sheet.tiers[0].reason
+
+
+def test_without_an_a_a_arm_the_sheet_says_so():
+    base = scores(200, 0.9)
+    rows = tuple(arm("baseline", base) + arm("w8a8", base))
+    sheet = judge(Evidence(rows=rows, engine="vllm"), recipe([SCORE]), "run")
+    assert any("no A/A arm" in each for each in sheet.findings)
+    assert verdicts(sheet)["baseline"] is Verdict.INCONCLUSIVE  # the recipe asked for one
+
+
+def test_a_variant_that_does_not_repeat_itself_is_a_finding():
+    base = scores(50, 0.9)
+    made = evidence(base, {"w8a8": base})
+    again = arm("w8a8", base, replicate=1, identical=False)
+    sheet = judge(dataclasses.replace(made, rows=(*made.rows, *again)), recipe([SCORE]), "run")
+    assert "w8a8 repeats itself in 0 of 50 answers: its kernels do not repeat themselves." in sheet.findings
+
+
+def test_the_sheet_survives_json():
+    base = scores(60, 0.9)
+    sheet = judge(with_tokens(80, 0.5), recipe([SCORE, *TOKEN_CRITERIA]), "run")
+    assert type(sheet).model_validate_json(sheet.model_dump_json()) == sheet
+    assert judge(evidence(base, {"w8a8": base}), recipe([SCORE]), "run").run_id == "run"

@@ -42,8 +42,8 @@ def place(criterion: CriterionResult) -> Strip:
     value = criterion.estimate.value
     return Strip(
         margin=_share(1.0),
-        zero=_share(1.0 - margin / unit),
-        value=None if value is None or math.isnan(value) else _share(1.0 + (value - margin) / unit),
+        zero=_share(_position(0.0, margin, unit)),
+        value=None if value is None or math.isnan(value) else _share(_position(value, margin, unit)),
         interval=_span(criterion.estimate, margin, unit),
         floor=None if criterion.floor is None else _span(criterion.floor, margin, unit),
     )
@@ -57,6 +57,12 @@ def _unit(criterion: CriterionResult) -> float:
     return max(sizes, default=0.0) or 1.0
 
 
+def _position(harm: float, margin: float, unit: float) -> float:
+    """In units of the margin; an endless harm against an endless margin lies on it."""
+    position = 1.0 + (harm - margin) / unit
+    return 1.0 if math.isnan(position) else position
+
+
 def _share(position: float) -> float:
     return (min(max(position, LEFT), RIGHT) - LEFT) / (RIGHT - LEFT)
 
@@ -64,5 +70,5 @@ def _share(position: float) -> float:
 def _span(estimate: Estimate, margin: float, unit: float) -> Span | None:
     if estimate.low is None or estimate.high is None or math.isnan(estimate.low) or math.isnan(estimate.high):
         return None
-    low, high = (1.0 + (bound - margin) / unit for bound in (estimate.low, estimate.high))
+    low, high = (_position(bound, margin, unit) for bound in (estimate.low, estimate.high))
     return Span(low=_share(low), high=_share(high), beyond_low=low < LEFT, beyond_high=high > RIGHT)

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qgate.reports.strip import place
@@ -47,6 +47,7 @@ def test_nothing_estimated_draws_nothing():
     assert strip.floor is None
 
 
+@example(math.inf, math.inf, None, None)
 @given(st.floats(min_value=0, allow_nan=False), NUMBERS, NUMBERS, NUMBERS)
 def test_every_place_is_on_the_axis(margin, value, low, high):
     strip = place(criterion(margin, value, low, high))

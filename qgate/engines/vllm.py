@@ -14,11 +14,12 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import orjson
 
-from qgate.engines import vllm_log, vllm_options, wire
+from qgate.engines import vllm_log, vllm_memory, vllm_options, wire
 from qgate.engines.dialogue import Dialogue
 from qgate.engines.vllm_causes import diagnose
 from qgate.engines.vllm_options import VllmOptions
@@ -109,10 +110,12 @@ class VllmEngine:
         """A session on `job.checkpoint`. Raises StartError with the cause, the fix and the log's tail."""
         options = VllmOptions.model_validate(job.options.model_dump())
         packages = _packages(job.tool)
-        cpu = not host.gpus() or _is_cpu_build(packages)
+        gpus = [] if _is_cpu_build(packages) else host.gpus()
+        gpu = gpus[0] if gpus else None
         context, vocab_size = vllm_options.model_limits(_read_config(job))
+        budget = vllm_memory.budget_bytes(options.score_memory_bytes, gpu)
+        step = options.max_num_batched_tokens or vllm_memory.step_tokens(vocab_size or 0, budget, gpu)
         length = vllm_options.max_model_len(job.max_model_len, context)
-        step = vllm_options.step_tokens(options, vocab_size, length)
         drop = vllm_options.not_passed_on(os.environ, options)
         launch = Launch(
             name=f"the vLLM server of {job.name}",
@@ -121,18 +124,22 @@ class VllmEngine:
             probe=lambda server: _probe(job, server),
             diagnose=diagnose,
             start_timeout_s=options.start_timeout_s,
-            env=vllm_options.variables(job, options, cpu=cpu),
+            env=vllm_options.variables(job, options, cpu=gpu is None),
             drop=drop,
             port=options.port,
         )
         with serve(launch) as server:
-            facts = _facts(job, server, packages, cpu=cpu)
+            facts = _facts(job, server, packages, gpus)
             dialogue = Dialogue(
                 _client(job, server),
                 launch.name,
                 job.name,
-                score_memory_bytes=options.score_memory_bytes,
-                score_cost_bytes=lambda num: vllm_options.score_cost_bytes(num, vocab_size or 0, step),
+                score_memory_bytes=budget,
+                score_cost_bytes=partial(
+                    vllm_memory.score_cost_bytes,
+                    vocab_size=vocab_size or 0,
+                    step=step or vllm_memory.default_step_tokens(gpu),
+                ),
             )
             session = VllmSession(dialogue, facts)
             try:
@@ -172,11 +179,10 @@ def _probe(job: ServeJob, server: Server) -> str | None:
     return None
 
 
-def _facts(job: ServeJob, server: Server, packages: dict[str, str], *, cpu: bool) -> EngineFacts:
+def _facts(job: ServeJob, server: Server, packages: dict[str, str], gpus: list[dict[str, str]]) -> EngineFacts:
     logged = server.logged()
-    gpus = [] if cpu else host.gpus()
     notes = [REPEATABLE_NOTE] if job.repeatable else []
-    notes += [CPU_NOTE] if cpu else []
+    notes += [] if gpus else [CPU_NOTE]
     notes += [f"{name} of the caller was not passed on: name it in engine.options.env" for name in server.launch.drop]
     return EngineFacts(
         engine="vllm",

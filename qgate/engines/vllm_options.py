@@ -20,10 +20,6 @@ MODULE = "vllm.entrypoints.openai.api_server"
 MAX_LOGPROBS = 20
 SPARE_TOKENS = 8
 """Beyond the longest prompt and answer: scoring a full answer generates one token more."""
-SCORE_BYTES_PER_LOGIT = 12
-"""Peak of prompt_logprobs: a float32 logit, its log-softmax, and what ranks and top-k take, per position and token."""
-SCORE_POSITIONS_FLOOR = 2048
-"""Fewest tokens a prefill step may be cut to; vLLM wants at least as many as sequences."""
 OWN_ARGS = frozenset(
     {
         "model", "host", "port", "uds", "api-key", "served-model-name", "dtype", "seed", "generation-config",
@@ -71,8 +67,10 @@ class VllmOptions(Frozen):
         description="Pins vLLM's model runner (seeded text differs between them); auto: vLLM's choice for the model",
     )
     count_nans: bool = Field(default=False, description="Count requests with NaN logits (costs speed)")
-    score_memory_bytes: int = Field(
-        default=8 << 30, ge=64 << 20, description="Memory beside the server's own that scoring may take"
+    score_memory_bytes: int | None = Field(
+        default=None,
+        ge=64 << 20,
+        description="Memory beside the server's own that scoring may take; default: a tenth of the GPU",
     )
     cuda_visible_devices: str | None = Field(default=None, description="GPUs, e.g. `0` or `0,1`; default: all")
     port: int | None = Field(default=None, ge=1024, le=65_535, description="Port of the server; default: a free one")
@@ -155,21 +153,6 @@ def max_model_len(wanted: int | None, model_limit: int | None) -> int | None:
     if wanted is None:
         return None
     return wanted + SPARE_TOKENS if model_limit is None else min(wanted + SPARE_TOKENS, max(wanted, model_limit))
-
-
-def step_tokens(options: VllmOptions, vocab_size: int | None, longest: int | None) -> int | None:
-    """--max-num-batched-tokens, so that a step of scoring stays within its memory; None: vLLM's own default."""
-    if options.max_num_batched_tokens is not None or vocab_size is None:
-        return options.max_num_batched_tokens
-    positions = options.score_memory_bytes // (vocab_size * SCORE_BYTES_PER_LOGIT)
-    if positions >= (longest or 16_384):
-        return None
-    return max(SCORE_POSITIONS_FLOOR, options.max_num_seqs or 0, positions // 256 * 256)
-
-
-def score_cost_bytes(num_positions: int, vocab_size: int, step: int | None) -> int:
-    """Peak memory that scoring so many positions takes: no step holds more than `step` of them."""
-    return min(num_positions, step or num_positions) * vocab_size * SCORE_BYTES_PER_LOGIT
 
 
 def model_limits(config: dict[str, object]) -> tuple[int | None, int | None]:

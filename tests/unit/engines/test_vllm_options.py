@@ -13,8 +13,6 @@ from qgate.engines.vllm_options import (
     max_model_len,
     model_limits,
     not_passed_on,
-    score_cost_bytes,
-    step_tokens,
     variables,
 )
 from tests.unit.engines import jobs
@@ -113,21 +111,6 @@ def test_length_is_what_the_run_needs_and_never_more_than_the_model_can(
 
 def test_a_run_longer_than_the_model_is_left_for_the_server_to_refuse() -> None:
     assert max_model_len(9000, 8192) == 9000
-
-
-def test_a_step_of_scoring_stays_within_its_memory() -> None:
-    assert step_tokens(VllmOptions(), 49_152, 8192) is None
-    small = VllmOptions(score_memory_bytes=6 << 30)
-    step = step_tokens(small, 152_064, 32_768)
-    assert step is not None
-    assert step % 256 == 0
-    assert score_cost_bytes(32_768, 152_064, step) <= 6 << 30
-    assert step_tokens(VllmOptions(max_num_batched_tokens=512), 152_064, 32_768) == 512
-    assert step_tokens(VllmOptions(max_num_seqs=4096, score_memory_bytes=64 << 20), 152_064, 32_768) == 4096
-
-
-def test_short_requests_cost_their_own_length() -> None:
-    assert score_cost_bytes(100, 1000, 2048) == 100 * 1000 * 12
 
 
 def test_limits_are_read_from_nested_configs_too() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -65,10 +65,27 @@ def break_down(case: Case, variants: Sequence[str]) -> tuple[Breakdown, ...]:
     return tuple(made)
 
 
-def _axes(rows: Iterable[Row]) -> list[_Axis]:
+def _axes(rows: Collection[Row]) -> list[_Axis]:
     keys = sorted({key for row in rows for key in row.slices} - set(ROW_AXES))
     own = [_Axis(key, lambda row, key=key: slice_of(row, key), _natural) for key in (*ROW_AXES, *keys)]  # type: ignore[misc]
-    return [_Axis("prompt length", _prompt_length, _natural), *own]
+    return [_Axis("prompt length", _prompt_length, _natural), *_crossed(rows), *own]
+
+
+def _crossed(rows: Collection[Row]) -> list[_Axis]:
+    """Prompt length × temperature, where both vary: a fault of long prompts that only sampling shows is in no margin."""
+    if min(len({_prompt_length(row) for row in rows}), len({row.temperature for row in rows})) < 2:
+        return []
+    return [_Axis("prompt length × temperature", _length_and_temperature, _by_length_first)]
+
+
+def _length_and_temperature(row: Row) -> str | None:
+    length = _prompt_length(row)
+    return None if length is None else f"{length} × {row.temperature:g}"
+
+
+def _by_length_first(label: str) -> tuple[float, str]:
+    length, _, temperature = label.partition(" × ")
+    return (_natural(length)[0], f"{float(temperature):08.4f}")
 
 
 def _prompt_length(row: Row) -> str | None:

@@ -40,7 +40,7 @@ def colours(sheet: VerdictSheet) -> dict[str, str]:
 def colour_of(shown: Mapping[str, str], *, legend: bool) -> dict[str, Any]:
     """The colour channel for the field `name`, from the shown name of a variant to its colour."""
     scale = {"domain": list(shown), "range": list(shown.values())}
-    place = {"orient": "top", "title": None, "columns": 3} if legend else None
+    place = {"orient": "top", "title": None} if legend else None
     return {"field": "name", "type": "nominal", "scale": scale, "legend": place}
 
 

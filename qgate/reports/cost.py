@@ -61,7 +61,7 @@ def _chart(cost: _Cost, names: Mapping[str, str], sheet: VerdictSheet) -> Chart:
 
 
 def _drawing(cost: _Cost, points: list[dict[str, Any]], shown: Mapping[str, str]) -> dict[str, Any]:
-    scale = {"zero": False, "padding": 24}
+    scale = {"zero": False, "padding": 30}
     places = {
         "x": {"field": "x", "type": "quantitative", "title": cost.title, "scale": scale, "axis": {"tickCount": 6}},
         "y": {

@@ -19,7 +19,8 @@ async function drawChart(figure) {
     figure.classList.add("wide");
     spec.columns = Math.max(1, Math.floor(box.clientWidth / 320));
   }
-  const compiled = vegaLite.compile(spec, { config: CHART_CONFIG, logger: vega.logger(vega.Error) }).spec;
+  const legend = { ...CHART_CONFIG.legend, columns: Math.max(1, Math.floor(box.clientWidth / 150)) };
+  const compiled = vegaLite.compile(spec, { config: { ...CHART_CONFIG, legend }, logger: vega.logger(vega.Error) }).spec;
   const runtime = vega.parse(compiled, null, { ast: true });
   const view = new vega.View(runtime, { renderer: "svg", container: box, expr: vega.expressionInterpreter, hover: true, logLevel: vega.Error });
   await view.runAsync();

@@ -40,7 +40,9 @@ def test_the_figures_that_reports_show_are_figures_that_it_gives(judged):
 
 
 def test_its_breakdowns_are_drawn(judged):
-    assert judged.sheet.breakdowns
+    assert {"prompt length", "temperature", "prompt length × temperature"} <= {
+        part.axis for part in judged.sheet.breakdowns
+    }
     assert html.render(judged).count('<figure class="chart"') >= len(
         {(part.axis, part.metric) for part in judged.sheet.breakdowns}
     )

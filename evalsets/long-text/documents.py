@@ -77,11 +77,23 @@ def log(dice: Dice, texts: Texts, num_chars: int, planted: Sequence[Planted]) ->
             break
         sentences.append(sentence)
         left -= len(sentence) + len(join) + header
-    for plant in sorted(planted, key=lambda plant: -plant.at):
-        sentences.insert(round(plant.at * len(sentences)), plant.sentence)
+    sentences = _with_planted(sentences, planted)
     entries = [sentences[at : at + SENTENCES_PER_ENTRY] for at in range(0, len(sentences), SENTENCES_PER_ENTRY)]
     lines = [join.join([texts["entry"].format(n=number), *entry]) for number, entry in enumerate(entries, start=1)]
     return "\n".join([dice.pick(texts["titles"]), "", *lines])
+
+
+def _with_planted(sentences: list[str], planted: Sequence[Planted]) -> list[str]:
+    """The sentences with each planted one at the boundary that is nearest to its place, counted in characters."""
+    total, passed = sum(map(len, sentences)), 0
+    waiting = sorted(planted, key=lambda plant: plant.at)
+    mixed: list[str] = []
+    for sentence in sentences:
+        while waiting and waiting[0].at * total <= passed + len(sentence) / 2:
+            mixed.append(waiting.pop(0).sentence)
+        mixed.append(sentence)
+        passed += len(sentence)
+    return mixed + [plant.sentence for plant in waiting]
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,10 @@ def _family(
     if noise == "code-switch":
         task = _task_in_both(texts[language], other, task)
     slots = TASKS[task].draw(dice, texts[language])
-    prompt = question(language, texts[language], task, slots, dice.pick(texts[language]["intros"]))
+    intro = dice.pick(texts[language]["intros"])
+    if TASKS[task].difficulty == 1 and noise != "mojibake":
+        intro = ""
+    prompt = question(language, texts[language], task, slots, intro)
 
     def noised(severity: int, dice: Dice) -> str:
         if noise == "speech":

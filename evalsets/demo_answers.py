@@ -42,6 +42,7 @@ def main() -> None:
     open_items = [item for item in items if wanted(item, args.where) and item["id"] not in answered]
     open_items.sort(key=lambda item: (item.get("max_tokens", 0), len(item["messages"][-1]["content"])))
     tokenizer = AutoTokenizer.from_pretrained(args.model, padding_side="left")
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token or "<|im_end|>"
     model = AutoModelForCausalLM.from_pretrained(args.model, dtype=torch.float32).eval()
     with args.answers.open("a", encoding="utf-8", newline="\n") as stream:
         for start in range(0, len(open_items), args.batch):
@@ -59,7 +60,7 @@ def answer(batch: list[dict[str, Any]], tokenizer: Any, model: Any, most: int) -
     ]
     inputs = tokenizer(prompts, return_tensors="pt", padding=True, add_special_tokens=False)
     length = min(most, max(item.get("max_tokens", most) for item in batch))
-    made = model.generate(**inputs, max_new_tokens=length, do_sample=False)
+    made = model.generate(**inputs, max_new_tokens=length, do_sample=False, pad_token_id=tokenizer.pad_token_id)
     return list(tokenizer.batch_decode(made[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True))
 
 

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
 from difflib import get_close_matches
 
 from qgate.errors import EvalsetError
 from qgate.schemas.evalset import Item
 from qgate.schemas.recipe import EvalsetUse
+
+_Family = tuple[Item, ...]
+_Keys = tuple[tuple[str, ...], ...]
 
 
 def cut(items: tuple[Item, ...], use: EvalsetUse) -> tuple[Item, ...]:
@@ -37,18 +39,25 @@ def slices_of(item: Item) -> dict[str, str]:
 
 def spread(items: tuple[Item, ...]) -> list[Item]:
     """All of `items` in the order that every limit is a prefix of (see the module's docstring)."""
-    waiting = sorted(_families(items), key=lambda family: hashlib.sha256(family[0].id.encode()).digest())
+    waiting: dict[_Keys, list[_Family]] = {}
+    for family in sorted(_families(items), key=_chance, reverse=True):
+        waiting.setdefault(_keys(family), []).append(family)
     used: Counter[tuple[str, ...]] = Counter()
     order: list[Item] = []
     while waiting:
-        best = min(waiting, key=lambda family: [used[key] for key in _keys(family)])
-        used.update(_keys(best))
-        order.extend(best)
-        waiting.remove(best)
+        keys = min(waiting, key=lambda keys: ([used[key] for key in keys], _chance(waiting[keys][-1])))
+        order.extend(waiting[keys].pop())
+        used.update(keys)
+        if not waiting[keys]:
+            del waiting[keys]
     return order
 
 
-def _families(items: tuple[Item, ...]) -> Iterable[tuple[Item, ...]]:
+def _chance(family: _Family) -> bytes:
+    return hashlib.sha256(family[0].id.encode()).digest()
+
+
+def _families(items: tuple[Item, ...]) -> list[_Family]:
     """Clean items with their twins behind them, by id; a twin whose clean item is not among `items` stands alone."""
     families: dict[str, list[Item]] = {item.id: [item] for item in items if item.twin_of is None}
     for twin in sorted((item for item in items if item.twin_of is not None), key=lambda item: item.id):
@@ -56,7 +65,7 @@ def _families(items: tuple[Item, ...]) -> Iterable[tuple[Item, ...]]:
     return [tuple(family) for family in families.values()]
 
 
-def _keys(family: tuple[Item, ...]) -> tuple[tuple[str, ...], ...]:
+def _keys(family: _Family) -> _Keys:
     kind, language, difficulty = family[-1].kind, family[0].language, str(family[0].difficulty)
     return (("cell", kind, language), ("kind", kind), ("language", language), ("difficulty", difficulty))
 

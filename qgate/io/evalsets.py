@@ -49,8 +49,8 @@ def set_hash(manifest: EvalsetManifest) -> str:
 
 def shipped_root() -> Path:
     """Folder of the sets that come with qgate."""
-    checkout = _PACKAGE.parent / "evalsets"
-    return checkout if checkout.is_dir() else _PACKAGE / "_data" / "evalsets"
+    installed = _PACKAGE / "_data" / "evalsets"
+    return installed if installed.is_dir() else _PACKAGE.parent / "evalsets"
 
 
 def available() -> tuple[EvalsetManifest, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import pytest
@@ -78,6 +79,13 @@ def test_a_twin_never_comes_without_its_clean_item(limit: int) -> None:
 
 def test_spread_loses_nothing() -> None:
     assert sorted(spread(GRID), key=lambda entry: entry.id) == sorted(GRID, key=lambda entry: entry.id)
+
+
+def test_a_large_set_is_cut_quickly() -> None:
+    items = tuple(item(f"t{number}", "traffic", "und") for number in range(20_000))
+    began = time.process_time()
+    assert len(cut(items, EvalsetUse(name="x", limit=5000))) == 5000
+    assert time.process_time() - began < 2
 
 
 def test_where_takes_slices_and_the_fields_of_an_item() -> None:

@@ -190,6 +190,13 @@ def test_an_unknown_name_gets_the_near_one(tmp_path: Path, name: str, expected: 
     assert expected in f"{caught.value.message} {caught.value.advice}"
 
 
+def test_an_installed_wheel_brings_its_own_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "_data" / "evalsets" / "own", jsonl(item()))
+    monkeypatch.setattr(evalsets, "_PACKAGE", tmp_path)
+    assert [manifest.name for manifest in evalsets.available()] == ["own"]
+    assert evalsets.load(EvalsetUse(name="own@1"), Path("/")).items[0].id == "a"
+
+
 def test_all_shipped_sets_load_within_two_seconds() -> None:
     began = time.process_time()
     names = [f"{manifest.name}@{manifest.version}" for manifest in evalsets.available()]

@@ -111,6 +111,7 @@ def _table(texts: dict[str, Any], fleet: list[Ferry]) -> tuple[list[Check], str]
     rows = [columns, ["---"] * 3, *([one.name, one.time, str(one.seats)] for one in fleet)]
     checks: list[Check] = [
         ("detectable_format:table", {"columns": columns, "rows": len(fleet)}),
+        ("detectable_format:table", {"columns": columns, "only": True}),
         ("keywords:order", {"keywords": [one.name for one in fleet]}),
         ("keywords:existence", {"keywords": [str(one.seats) for one in fleet]}),
     ]

@@ -36,7 +36,7 @@ def figures(text: str, language: str) -> list[Readings]:
         plain = re.sub(r"(?<![\d.,])(\d{1,3})((?: \d{3})+)(?![\d])", lambda m: m[1] + m[2].replace(" ", ""), plain)
     found: list[Readings] = []
     for match in _FIGURES.finditer(plain):
-        before = plain[: match.start()][-2:]
+        before = plain[max(0, match.start() - 2) : match.start()]
         if before and is_word_char(before[-1]):
             continue
         sign = -1 if _SIGN.search(before) else 1

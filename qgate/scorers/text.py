@@ -64,8 +64,8 @@ def find(text: str, phrase: str) -> list[int]:
 
 
 def _opens(text: str, start: int) -> bool:
-    first, before = text[start], text[:start]
-    if first.isdecimal() and re.search(r"\d[.,]\Z", before[-2:]):
+    first, before = text[start], text[max(0, start - 2) : start]
+    if first.isdecimal() and re.fullmatch(r"\d[.,]", before):
         return False
     if not is_word_char(first) or not before or not is_word_char(before[-1]):
         return True

@@ -27,11 +27,15 @@ class TableArgs(Frozen):
 
     columns: tuple[Phrase, ...] = Field(min_length=2, description="Headings from left to right")
     rows: int | None = Field(default=None, ge=1, description="Data rows, where the number is fixed")
+    only: bool = Field(default=False, description="Nothing may stand around the table")
 
 
 def _table(text: str, args: TableArgs, language: str) -> bool:
     """One Markdown table: the headings, a rule below them, and rows of as many cells that begin with a filled one."""
-    rows = [line for line in segment.lines(text) if "|" in line]
+    found = segment.lines(text)
+    rows = [line for line in found if "|" in line]
+    if args.only and len(rows) < len(found):
+        return False
     if len(rows) < 3 or _RULE.fullmatch(rows[1]) is None or sum(map(bool, map(_RULE.fullmatch, rows))) != 1:
         return False
     heading, *body = [_cells(row) for row in (rows[0], *rows[2:])]

@@ -176,6 +176,7 @@ CASES: dict[str, list[Case]] = {
         ("zh", {"marks": "！"}, "走！快走！", "走！快走。"),
     ],
     "detectable_format:table": [
+        ("en", {"columns": ["Ferry", "Seats"], "only": True}, f"\n{TABLE}\n", f"Here it is:\n{TABLE}"),
         ("en", {"columns": ["Ferry", "Seats"], "rows": 2}, TABLE, TABLE.replace("| Ember | 55 |", "| Ember |")),
         ("en", {"columns": ["Ferry", "Seats"]}, f"Here it is:\n{TABLE}\nDone.", "| Ferry | Seats |\n| Alder | 40 |"),
         (

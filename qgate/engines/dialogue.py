@@ -31,18 +31,31 @@ class Dialogue:
     """Memory that scoring so many positions takes on the server."""
 
     def answers(self, requests: Iterable[GenerateRequest]) -> Iterator[Answer]:
-        """One Answer per request, as they finish. Raises DiedError, HungError."""
+        """One Answer per request, as they finish. Raises DiedError, HungError.
+
+        A server that cannot write a NaN log-probability answers 500; asked again without log-probabilities it gives
+        the text, and they are noted as not finite.
+        """
         salt = secrets.token_hex(16)
-        calls = (
-            Call(
-                request.id,
-                "/v1/chat/completions",
-                wire.chat_body(request, self.model, vllm=self.vllm, cache_salt=salt),
-            )
-            for request in requests
-        )
-        for reply in self.client.run(calls):
-            yield wire.answer(reply)
+        unwritable: list[GenerateRequest] = []
+        asked: dict[str, GenerateRequest] = {}
+
+        def call(request: GenerateRequest) -> Call:
+            body = wire.chat_body(request, self.model, vllm=self.vllm, cache_salt=salt)
+            return Call(request.id, "/v1/chat/completions", body)
+
+        def remembered(request: GenerateRequest) -> Call:
+            asked[request.id] = request
+            return call(request)
+
+        for reply in self.client.run(remembered(request) for request in requests):
+            request = asked.pop(reply.id)
+            if request.logprobs and wire.is_unwritable(reply):
+                unwritable.append(request.model_copy(update={"logprobs": False}))
+            else:
+                yield wire.answer(reply)
+        for reply in self.client.run(call(request) for request in unwritable):
+            yield wire.without_finite_logprobs(wire.answer(reply))
 
     def scores(self, requests: Iterable[ScoreRequest]) -> Iterator[TokenScores]:
         """One TokenScores per request, as they finish.

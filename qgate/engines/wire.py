@@ -137,6 +137,18 @@ def _unread(body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any
     return {name: value for name, value in found.items() if value is not None}
 
 
+def is_unwritable(reply: Reply) -> bool:
+    """Whether the server failed for want of a way to write a number that is not finite."""
+    return reply.http_status == 500 and any(sign in (reply.error or "") for sign in NAN_SIGNS)
+
+
+def without_finite_logprobs(answer: Answer) -> Answer:
+    """An answer whose log-probabilities the server could not write: not all are finite, and which cannot be told."""
+    if answer.token_ids is None:
+        return answer
+    return answer.model_copy(update={"logprobs": (None,) * len(answer.token_ids)})
+
+
 def token_scores(reply: Reply, request: ScoreRequest, prompt_ids: Sequence[int]) -> TokenScores:
     """The scores in a reply to `score_body(prompt_ids + completion_ids)`.
 
@@ -152,9 +164,9 @@ def token_scores(reply: Reply, request: ScoreRequest, prompt_ids: Sequence[int])
         top_logprobs=np.full(shape, np.nan, dtype=np.float32),
         prompt_token_ids_sha256=ids_sha256(prompt_ids),
     )
+    if is_unwritable(reply):
+        return scores
     if reply.body is None:
-        if reply.http_status == 500 and any(sign in (reply.error or "") for sign in NAN_SIGNS):
-            return scores
         raise EngineError(reply.error or "no answer")
     positions = (reply.body.get("choices") or [{}])[0].get("prompt_logprobs")
     if positions is None or len(positions) != len(prompt_ids) + shape[0]:

@@ -1,0 +1,92 @@
+"""Requests through a client: answers, scores, NaN that a server cannot write, and what could not be scored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qgate.engines.dialogue import Dialogue
+from qgate.errors import EngineError
+from qgate.io.calls import Target, Watch
+from qgate.io.client import Client
+from tests.http_stub import Answerer, HttpStub, Request
+from tests.unit.engines import jobs
+
+CANNOT_WRITE = (500, {"error": {"message": "Out of range float values are not JSON compliant: nan"}})
+
+
+def dialogue(stub: HttpStub, **more: Any) -> Dialogue:
+    return Dialogue(Client(Target(stub.url, 4, 5.0, Watch("stub", 5.0))), "the stub", "m", **more)
+
+
+def chat(text: str) -> tuple[int, Any]:
+    return 200, {"choices": [{"message": {"content": text}, "finish_reason": "stop", "token_ids": [1, 2]}]}
+
+
+def broken_for(ids: set[str]) -> Answerer:
+    async def answer(request: Request) -> tuple[int, Any]:
+        if request.path == "/tokenize":
+            return 200, {"tokens": [9]}
+        if request.path == "/v1/completions":
+            if len(request.body["prompt"]) > 4:
+                return 400, {"error": {"message": "too long"}}
+            return 200, {
+                "choices": [{"prompt_logprobs": [None, *({str(i): {"logprob": -1.0, "rank": 1}} for i in (5, 6, 7))]}]
+            }
+        broken = request.body["messages"][0]["content"] in ids and request.body["logprobs"]
+        return CANNOT_WRITE if broken else chat("!!")
+
+    return answer
+
+
+def test_nan_that_cannot_be_written_is_an_answer_without_finite_logprobs() -> None:
+    with HttpStub(broken_for({"Q 1"})) as stub:
+        answers = {answer.id: answer for answer in dialogue(stub).answers(jobs.requests(3, logprobs=True))}
+    assert len(answers) == 3
+    assert {answer.status for answer in answers.values()} == {"ok"}
+    assert answers["set/1/warm/1"].logprobs == (None, None)
+    assert answers["set/0/warm/1"].logprobs is None
+    salts = {request.body["cache_salt"] for request in stub.seen}
+    assert len(salts) == 1
+
+
+def test_a_500_without_logprobs_asked_for_stays_an_error() -> None:
+    async def always(request: Request) -> tuple[int, Any]:
+        return CANNOT_WRITE
+
+    with HttpStub(always) as stub:
+        (answer,) = dialogue(stub).answers(jobs.requests(1))
+    assert (answer.status, answer.logprobs) == ("error", None)
+
+
+def test_each_arm_has_a_salt_of_its_own() -> None:
+    with HttpStub(broken_for(set())) as stub:
+        for _ in range(2):
+            list(dialogue(stub).answers(jobs.requests(2)))
+    assert len({request.body["cache_salt"] for request in stub.seen}) == 2
+
+
+def test_scores_come_before_the_error_that_names_what_is_missing() -> None:
+    asked = [*jobs.score_requests(3), jobs.score_requests(1, ids=(5, 6, 7, 8))[0].model_copy(update={"id": "long"})]
+    found = []
+    with HttpStub(broken_for(set())) as stub:
+        scores = dialogue(stub).scores(asked)
+        with pytest.raises(EngineError, match=r"could not score 1 answers; the first is long: HTTP 400: too long"):
+            for one in scores:
+                found.append(one)  # noqa: PERF402  (what came before the error is the point)
+    assert sorted(one.id for one in found) == ["0", "1", "2"]
+    np.testing.assert_array_equal(found[0].logprobs, [-1, -1, -1])
+
+
+def test_scoring_in_flight_stays_within_its_memory() -> None:
+    costs: list[int] = []
+
+    def cost(num_positions: int) -> int:
+        costs.append(num_positions)
+        return 100
+
+    with HttpStub(broken_for(set())) as stub:
+        list(dialogue(stub, score_memory_bytes=100, score_cost_bytes=cost).scores(jobs.score_requests(6)))
+    assert costs == [4] * 6

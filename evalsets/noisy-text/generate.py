@@ -35,7 +35,13 @@ LATIN_NOISE = (
     *("markup", "log", "emoji", "code-switch", "speech", "truncation", "control"),
 )
 CHINESE_NOISE = tuple(noise for noise in LATIN_NOISE if noise != "case")
-NUM_FAMILIES = {"en": dict.fromkeys(LATIN_NOISE, 4), "zh": dict.fromkeys(CHINESE_NOISE, 2)} | {
+MORE_IN_ENGLISH = (
+    *("typo", "letters", "spacing", "homoglyph", "mojibake"),
+    *("markup", "log", "speech", "truncation", "control"),
+)
+NUM_FAMILIES = {
+    "en": dict.fromkeys(LATIN_NOISE, 4) | dict.fromkeys(MORE_IN_ENGLISH, 5),
+    "zh": dict.fromkeys(CHINESE_NOISE, 2) | dict.fromkeys(("typo", "markup", "log", "speech"), 3),
     "es": dict.fromkeys(("typo", "ocr", "case", "mojibake", "fullwidth", "speech"), 1),
     "ru": dict.fromkeys(("typo", "homoglyph", "letters", "spacing", "case", "truncation"), 1),
     "ja": dict.fromkeys(("typo", "ocr", "emoji", "homoglyph", "control", "code-switch"), 1),
@@ -82,7 +88,7 @@ def families(texts: dict[str, dict[str, Any]]) -> Iterator[tuple[dict[str, Any],
         tasks = [task for task in TASKS if task in texts[language]["tasks"]]
         for column, (noise, num) in enumerate(noises.items()):
             for row in range(num):
-                yield from _family(texts, language, noise, row, tasks[(column + row * 3) % len(tasks)])
+                yield from _family(texts, language, noise, row, tasks[(column + row * 3 + row // 4) % len(tasks)])
         for row, told in enumerate(texts[language]["short"]):
             yield from _short_family(language, told, row)
 

@@ -132,12 +132,13 @@ def truncation(prompt: Prompt, severity: int, dice: Dice) -> str:
 
 
 def code_switch(prompt: Prompt, severity: int, other: Prompt) -> str:
-    """Sentences in another language, taken from `other`: the instruction, then the question, then every second fact."""
+    """Sentences in another language, taken from `other`: the instruction, then the question, then every second fact.
+
+    Where the other language tells the facts in more or fewer sentences, they stay as they are.
+    """
     facts = list(prompt.facts)
     if severity == 3 and len(facts) == len(other.facts):
         facts[1::2] = other.facts[1::2]
-    elif severity == 3:
-        facts = list(other.facts)
     question = prompt.question if severity == 1 else other.question
     intro = other.intro if severity == 3 else prompt.intro
     return " ".join(part for part in (intro, *facts, question, other.instruction) if part)

@@ -90,11 +90,25 @@ def _list(dice: Dice, texts: Texts) -> dict[str, Any]:
     return slots | {"asked": slots["name" if at == 0 else f"name{at + 1}"], "solution": values[at]}
 
 
+def _unsaid(draw: Callable[[Dice, Texts], dict[str, Any]]) -> Callable[[Dice, Texts], dict[str, Any]]:
+    """`draw`, until the solution is none of the numbers that the prompt says."""
+
+    def again(dice: Dice, texts: Texts) -> dict[str, Any]:
+        slots = draw(dice, texts)
+        while slots["solution"] in [value for key, value in slots.items() if key != "solution"]:
+            slots = draw(dice, texts)
+        return slots
+
+    return again
+
+
+@_unsaid
 def _sum(dice: Dice, texts: Texts) -> dict[str, Any]:
     values = [dice.between(5, 40) for _ in range(3)]
     return _names(dice, texts, 2) | {"n": values[0], "n2": values[1], "n3": values[2], "solution": sum(values)}
 
 
+@_unsaid
 def _boxes(dice: Dice, texts: Texts) -> dict[str, Any]:
     n, n2, n3 = dice.between(4, 12), dice.between(6, 24), dice.between(3, 19)
     return {"n": n, "n2": n2, "n3": n3, "solution": n * n2 - n3}
@@ -116,6 +130,7 @@ def _time_answer(slots: dict[str, Any]) -> Scored:
     return Scored("contains_all", {"values": [spellings]}, slots["solution"], (slots["start"],))
 
 
+@_unsaid
 def _stock(dice: Dice, texts: Texts) -> dict[str, Any]:
     n, n2, n3, n4 = dice.between(31, 79), dice.between(7, 29), dice.between(11, 48), dice.between(9, 33)
     return _names(dice, texts, 3) | {"n": n, "n2": n2, "n3": n3, "n4": n4, "solution": 2 * (n - n2 + n3) - n4}

@@ -31,7 +31,7 @@ def parse(data: bytes, name: str) -> tuple[Item, ...]:
         more = f"\n  and {len(faults) - MOST_SHOWN} more" if len(faults) > MOST_SHOWN else ""
         raise EvalsetError(
             "the items do not validate:\n  " + "\n  ".join(faults[:MOST_SHOWN]) + more,
-            advice="one JSON object a line, UTF-8 without a byte order mark; `qgate schema item` shows the fields",
+            advice="one JSON object a line, UTF-8 without a byte order mark; `qgate evalset new` makes such lines",
         )
     if not items:
         raise EvalsetError(f"{name} holds no item", advice="a set without items cannot judge anything")

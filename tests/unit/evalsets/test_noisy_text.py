@@ -125,6 +125,12 @@ def test_short_prompts_are_short(items: tuple[Item, ...]) -> None:
     assert max(map(len, short)) <= 60
 
 
+def test_a_computed_number_is_not_read_off_the_prompt(items: tuple[Item, ...], remade: Remade) -> None:
+    for item in items:
+        if item.twin_of is None and item.slices["task"] in {"sum", "boxes", "stock"}:
+            assert remade.references[item.id] not in re.findall(r"\d+", text(item)), item.id
+
+
 def squeezed(value: str) -> str:
     """Compatibility form, lower case, no spaces."""
     return "".join(unicodedata.normalize("NFKC", value).casefold().split())

@@ -1,7 +1,8 @@
 """Child processes: the only place that spawns. A command in, a finished run or a watched child out.
 
-Every child leads a session of its own, so stopping it stops all that it started. Output goes to a log file; nothing is
-parsed from it but the tail that an error shows. The environment is never printed.
+Every child leads a session of its own, so stopping it stops all that it started, and so does the parent's end, however
+it comes. Output goes to a log file; nothing is parsed from it but the tail that an error shows. The environment is
+never printed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from qgate.errors import Interrupted, WorldError
 
 TAIL_BYTES = 4000
 GRACE_S = 10.0
+GUARD = 'exec 3<&0; (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & exec "$@" 3<&- </dev/null'
+"""Becomes the child, and leaves a guard in its group that ends it when the pipe closes: also a parent that is killed
+with -9 leaves no server behind that would hold the GPU."""
 
 
 class ProcessError(WorldError):
@@ -109,8 +113,8 @@ class Child:
             if _FAMILY.closed:
                 raise Interrupted("interrupted before a child was started")
             self._popen = subprocess.Popen(
-                self.argv,
-                stdin=subprocess.DEVNULL,
+                ("/bin/sh", "-c", GUARD, "sh", *self.argv),
+                stdin=subprocess.PIPE,
                 stdout=stream,
                 stderr=subprocess.STDOUT,
                 env={name: value for name, value in os.environ.items() if name not in drop} | dict(env or {}),
@@ -146,6 +150,8 @@ class Child:
             with contextlib.suppress(psutil.Error):
                 process.kill()
         self._popen.wait()
+        if self._popen.stdin is not None:
+            self._popen.stdin.close()
         _FAMILY.remove(self)
 
     def _signal(self, number: int) -> None:

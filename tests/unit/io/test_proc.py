@@ -1,5 +1,6 @@
 """Child processes: output to a log, whole groups stopped, errors that say what a person needs and no secret."""
 
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -105,3 +106,38 @@ def test_tail_of_a_long_log(tmp_path: Path) -> None:
     (tmp_path / "x.log").write_text("".join(f"line {n}\n" for n in range(5000)))
     assert proc.tail(tmp_path / "x.log", 2) == "line 4998\nline 4999"
     assert proc.tail(tmp_path / "none.log") == "(no log)"
+
+
+PARENT = """
+import sys, time
+from pathlib import Path
+from qgate.io.proc import Child
+child = Child([sys.executable, "-c", sys.argv[1]], log=Path(sys.argv[2]))
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_parent_killed_with_9_leaves_no_orphan(tmp_path: Path) -> None:
+    parent = psutil.Popen(
+        [sys.executable, "-c", PARENT, SPAWNS, str(tmp_path / "x.log")], stdout=subprocess.PIPE, text=True
+    )
+    pid = int(parent.stdout.readline())
+    wait_for(lambda: len(psutil.Process(pid).children(recursive=True)) >= 2)  # the guard, and what the child started
+    family = [pid, *(process.pid for process in psutil.Process(pid).children(recursive=True))]
+    parent.kill()
+    parent.communicate()
+    wait_for(lambda: not any(is_running(pid) for pid in family))
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_child_reads_nothing_and_a_missing_program_is_an_error(tmp_path: Path) -> None:
+    proc.run([sys.executable, "-c", "import sys; assert not sys.stdin.read()"], log=tmp_path / "x.log", what="it")
+    with pytest.raises(proc.ProcessError, match=r"exited with 127(?s:.*)not found"):
+        proc.run([str(tmp_path / "none")], log=tmp_path / "y.log", what="it")

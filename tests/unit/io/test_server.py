@@ -61,7 +61,7 @@ def test_serves_until_the_context_is_left(tmp_path: Path) -> None:
         assert server.start_s > 0
         assert "listening soon" in server.logged()
         family = [server.pid, *(child.pid for child in psutil.Process(server.pid).children(recursive=True))]
-        assert len(family) == 2
+        assert len(family) == 3  # the server, what it started, and the guard that ends both with us
     assert all(is_gone(pid) for pid in family)
 
 

@@ -88,22 +88,18 @@ def item(draft: Draft) -> dict[str, Any]:
     }
 
 
-def write_lines(path: Path, values: list[dict[str, Any]]) -> None:
-    """JSON lines: sorted keys, UTF-8, LF."""
-    lines = [json.dumps(value, ensure_ascii=False, sort_keys=True) + "\n" for value in values]
-    path.write_bytes("".join(lines).encode())
-
-
 def main() -> None:
     """Write the files."""
     parser = argparse.ArgumentParser(description="Make the items of the evaluation set `instruction`.")
     parser.add_argument("--out", type=Path, default=HERE, help="folder for items.jsonl (default: beside this script)")
-    parser.add_argument("--references", type=Path, help="also write an answer for every id to this file")
+    parser.add_argument("--references", type=Path, help="also write {id: an answer that scores 1} as JSON here")
     args = parser.parse_args()
     made = list(drafts())
-    write_lines(args.out / "items.jsonl", [item(draft) for draft in made])
-    if args.references:
-        write_lines(args.references, [{"id": draft.id, "answer": draft.reference} for draft in made])
+    lines = [json.dumps(item(draft), ensure_ascii=False, sort_keys=True) + "\n" for draft in made]
+    (args.out / "items.jsonl").write_bytes("".join(lines).encode())
+    if args.references is not None:
+        references = {draft.id: draft.reference for draft in made}
+        args.references.write_text(json.dumps(references, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections import Counter
-from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,9 @@ from qgate import scorers
 from qgate.io import evalsets
 from qgate.schemas.evalset import Item
 from qgate.schemas.recipe import EvalsetUse
+from tests.unit.evalsets.remade import ROOT, Remade, remake, score
 
-FOLDER = Path(__file__).parents[3] / "evalsets" / "instruction"
+FOLDER = ROOT / "instruction"
 KINDS = {
     *("count", "keywords", "order", "start-end", "case", "punctuation", "layout", "language", "data", "table", "code"),
     *("answer-only", "two-constraints", "three-constraints", "multi-turn", "system-rule"),
@@ -24,85 +24,74 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the set made anew, in another process with another hash seed."""
-    folder = tmp_path_factory.mktemp("made")
-    script = [sys.executable, str(FOLDER / "generate.py"), "--out", str(folder), "--references", str(folder / "refs")]
-    subprocess.run(script, check=True, cwd=folder, env={"PYTHONHASHSEED": "7"})
-    return folder
-
-
-@cache
 def items() -> tuple[Item, ...]:
-    """The set as a recipe gets it."""
-    return evalsets.load(EvalsetUse(name="instruction@1"), FOLDER).items
+    return evalsets.load(EvalsetUse(name="instruction@1"), Path("/")).items
 
 
-def references(made: Path) -> dict[str, str]:
-    """Id to an answer that keeps everything."""
-    return {line["id"]: line["answer"] for line in map(json.loads, (made / "refs").read_text("utf-8").splitlines())}
+@pytest.fixture(scope="module")
+def remade(tmp_path_factory: pytest.TempPathFactory) -> Remade:
+    return remake("instruction", tmp_path_factory.mktemp("instruction"), hash_seed="7")
 
 
-def score(item: Item, answer: str) -> float:
-    """What the set gives `answer`."""
-    return scorers.load(item.scorer.name)(answer, item.scorer.args, item.language)
+def test_the_generator_makes_the_very_same_bytes(remade: Remade) -> None:
+    assert remade.items == (FOLDER / "items.jsonl").read_bytes()
 
 
-def test_the_generator_makes_the_same_bytes(made: Path) -> None:
-    assert (made / "items.jsonl").read_bytes() == (FOLDER / "items.jsonl").read_bytes()
-
-
-def test_size_languages_levels_and_kinds() -> None:
-    languages = Counter(item.language for item in items())
-    assert len(items()) >= 250
-    assert languages["en"] * 2 >= len(items())
-    assert languages["zh"] * 4 >= len(items())
-    assert {language for language, number in languages.items() if number >= 15} == {
-        "en",
-        "zh",
-        "ja",
-        "ar",
-        "ru",
-        "es",
-        "th",
-    }
-    levels = Counter(item.difficulty for item in items())
+def test_there_is_enough_of_every_language_level_and_kind(items: tuple[Item, ...]) -> None:
+    languages = Counter(item.language for item in items)
+    assert len(items) >= 250
+    assert languages["en"] / len(items) >= 0.5
+    assert languages["zh"] / len(items) >= 0.25
+    assert all(languages[language] >= 15 for language in ("ja", "ar", "ru", "es", "th"))
+    levels = Counter(item.difficulty for item in items)
     assert set(levels) == {1, 2, 3, 4, 5}
-    assert min(levels.values()) >= 20
-    kinds = Counter(item.kind for item in items())
+    assert min(levels.values()) >= 40
+    kinds = Counter(item.kind for item in items)
     assert set(kinds) == KINDS
     assert min(kinds.values()) >= 12
-    assert all(item.messages[-1].role == "user" for item in items())
 
 
-def test_every_scorer_argument_is_sound() -> None:
-    for item in items():
+def test_every_scorer_argument_is_sound(items: tuple[Item, ...]) -> None:
+    for item in items:
         scorers.check(item.scorer.name, item.scorer.args)
 
 
-def test_every_item_can_be_met(made: Path) -> None:
-    answers = references(made)
-    assert [item.id for item in items() if score(item, answers[item.id]) < 1.0] == []
+def test_every_item_can_be_met(items: tuple[Item, ...], remade: Remade) -> None:
+    assert [item.id for item in items if score(item, remade.references[item.id]) < 1.0] == []
 
 
-def test_nothing_keeps_nothing() -> None:
-    assert {score(item, answer) for item in items() for answer in ("", "\n \n", "...", "!!!!!!!!!!!!!!!!")} == {0.0}
+def test_nothing_keeps_nothing(items: tuple[Item, ...]) -> None:
+    assert {score(item, answer) for item in items for answer in ("", "\n \n", "...", "!!!!!!!!!!!!!!!!")} == {0.0}
 
 
-def test_a_loop_keeps_nothing(made: Path) -> None:
-    answers = references(made)
-    for item in items():
-        opening = answers[item.id][:20]
-        assert score(item, (opening + " ") * 60) == 0.0, item.id
-        assert score(item, answers[item.id] + "\n" + "the the " * 1000) == 0.0, item.id
+def test_a_loop_keeps_nothing(items: tuple[Item, ...], remade: Remade) -> None:
+    for item in items:
+        reference = remade.references[item.id]
+        assert score(item, (reference[:20] + " ") * 30) == 0.0, item.id
+        assert score(item, reference + "\n" + "the the " * 300) == 0.0, item.id
 
 
-def test_an_answer_to_another_item_scores_lower_on_average(made: Path) -> None:
-    answers = references(made)
-    swapped = [score(item, answers[other.id]) for item, other in zip(items(), items()[1:], strict=False)]
+def test_an_answer_to_another_item_does_not_do(items: tuple[Item, ...], remade: Remade) -> None:
+    swapped = [score(item, remade.references[other.id]) for item, other in pairwise(items)]
     assert sum(swapped) / len(swapped) < 0.55
 
 
-def test_prompts_differ() -> None:
-    prompts = Counter(tuple((message.role, message.content) for message in item.messages) for item in items())
+def test_dialogues_keep_the_rule_in_the_fixed_turns(items: tuple[Item, ...]) -> None:
+    dialogues = [item for item in items if item.kind == "multi-turn"]
+    for item in dialogues:
+        assert [message.role for message in item.messages] == ["user", "assistant"] * (len(item.messages) // 2) + [
+            "user"
+        ]
+        fixed = [message.content for message in item.messages if message.role == "assistant"]
+        assert [score(item, answer) for answer in fixed] == [1.0] * (int(item.slices["turns"]) - 1), item.id
+
+
+def test_prompts_differ(items: tuple[Item, ...]) -> None:
+    prompts = Counter(tuple((message.role, message.content) for message in item.messages) for item in items)
     assert max(prompts.values()) == 1
+
+
+def test_the_card_has_the_sets_make_up() -> None:
+    card = [sys.executable, str(ROOT / "card.py"), "instruction@1"]
+    made = subprocess.run(card, check=True, capture_output=True, encoding="utf-8", cwd=ROOT.parent)
+    assert made.stdout in (FOLDER / "README.md").read_text("utf-8")

@@ -33,8 +33,8 @@ class Dialogue:
     def answers(self, requests: Iterable[GenerateRequest]) -> Iterator[Answer]:
         """One Answer per request, as they finish. Raises DiedError, HungError.
 
-        A server that cannot write a NaN log-probability answers 500; asked again without log-probabilities it gives
-        the text, and they are noted as not finite.
+        A server that cannot write a NaN log-probability refuses the answer, or fails with a 500 without a word; where it
+        answers once it is asked without them, they are noted as not finite.
         """
         salt = secrets.token_hex(16)
         unwritable: list[GenerateRequest] = []
@@ -50,7 +50,7 @@ class Dialogue:
 
         for reply in self.client.run(remembered(request) for request in requests):
             request = asked.pop(reply.id)
-            if request.logprobs and wire.is_unwritable(reply):
+            if request.logprobs and (wire.is_unwritable(reply) or reply.http_status == 500):
                 unwritable.append(request.model_copy(update={"logprobs": False}))
             else:
                 yield wire.answer(reply)

@@ -18,8 +18,8 @@ from qgate.io.calls import Reply
 from qgate.schemas.answers import Answer, GenerateRequest, ScoreRequest, Status, TokenScores
 
 NOT_FINITE = -9999.0
-NAN_SIGNS = ("not JSON compliant", "Out of range float", "nan", "NaN")
-"""What a server says, with a 500, when it cannot write a NaN."""
+UNWRITABLE = "Out of range float values are not JSON compliant"
+"""What a server says when it cannot write a NaN: vLLM 0.32 with a 400, others with a 500."""
 UNFINISHED = frozenset({"abort", "error"})
 UNREAD = ("system_fingerprint", "service_tier")
 
@@ -139,7 +139,7 @@ def _unread(body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any
 
 def is_unwritable(reply: Reply) -> bool:
     """Whether the server failed for want of a way to write a number that is not finite."""
-    return reply.http_status == 500 and any(sign in (reply.error or "") for sign in NAN_SIGNS)
+    return reply.http_status is not None and UNWRITABLE in (reply.error or "")
 
 
 def without_finite_logprobs(answer: Answer) -> Answer:
@@ -152,7 +152,7 @@ def without_finite_logprobs(answer: Answer) -> Answer:
 def token_scores(reply: Reply, request: ScoreRequest, prompt_ids: Sequence[int]) -> TokenScores:
     """The scores in a reply to `score_body(prompt_ids + completion_ids)`.
 
-    A server that cannot write its NaNs answers 500: every score is NaN then. Raises EngineError on any other failure,
+    Every score is NaN where the server could not write its NaNs. Raises EngineError on any other failure,
     and where the reply holds no log-probabilities.
     """
     shape = (len(request.completion_ids), request.top_k)

@@ -14,7 +14,8 @@ from qgate.io.client import Client
 from tests.http_stub import Answerer, HttpStub, Request
 from tests.unit.engines import jobs
 
-CANNOT_WRITE = (500, {"error": {"message": "Out of range float values are not JSON compliant: nan"}})
+SAYS_NAN = (400, {"error": {"message": "Out of range float values are not JSON compliant"}})  # as vLLM 0.32 does
+SAYS_NOTHING = (500, "Internal Server Error")
 
 
 def dialogue(stub: HttpStub, **more: Any) -> Dialogue:
@@ -25,7 +26,7 @@ def chat(text: str) -> tuple[int, Any]:
     return 200, {"choices": [{"message": {"content": text}, "finish_reason": "stop", "token_ids": [1, 2]}]}
 
 
-def broken_for(ids: set[str]) -> Answerer:
+def broken_for(ids: set[str], failure: tuple[int, Any] = SAYS_NAN) -> Answerer:
     async def answer(request: Request) -> tuple[int, Any]:
         if request.path == "/tokenize":
             return 200, {"tokens": [9]}
@@ -36,13 +37,14 @@ def broken_for(ids: set[str]) -> Answerer:
                 "choices": [{"prompt_logprobs": [None, *({str(i): {"logprob": -1.0, "rank": 1}} for i in (5, 6, 7))]}]
             }
         broken = request.body["messages"][0]["content"] in ids and request.body["logprobs"]
-        return CANNOT_WRITE if broken else chat("!!")
+        return failure if broken else chat("!!")
 
     return answer
 
 
-def test_nan_that_cannot_be_written_is_an_answer_without_finite_logprobs() -> None:
-    with HttpStub(broken_for({"Q 1"})) as stub:
+@pytest.mark.parametrize("failure", [SAYS_NAN, SAYS_NOTHING])
+def test_nan_that_cannot_be_written_is_an_answer_without_finite_logprobs(failure: tuple[int, Any]) -> None:
+    with HttpStub(broken_for({"Q 1"}, failure)) as stub:
         answers = {answer.id: answer for answer in dialogue(stub).answers(jobs.requests(3, logprobs=True))}
     assert len(answers) == 3
     assert {answer.status for answer in answers.values()} == {"ok"}
@@ -52,13 +54,15 @@ def test_nan_that_cannot_be_written_is_an_answer_without_finite_logprobs() -> No
     assert len(salts) == 1
 
 
-def test_a_500_without_logprobs_asked_for_stays_an_error() -> None:
+@pytest.mark.parametrize("logprobs", [True, False])
+def test_a_500_that_does_not_go_away_is_an_error(logprobs: bool) -> None:
     async def always(request: Request) -> tuple[int, Any]:
-        return CANNOT_WRITE
+        return SAYS_NOTHING
 
     with HttpStub(always) as stub:
-        (answer,) = dialogue(stub).answers(jobs.requests(1))
+        (answer,) = dialogue(stub).answers(jobs.requests(1, logprobs=logprobs))
     assert (answer.status, answer.logprobs) == ("error", None)
+    assert len(stub.seen) == 1 + logprobs
 
 
 def test_each_arm_has_a_salt_of_its_own() -> None:

@@ -107,8 +107,8 @@ def test_scores_keep_what_is_not_finite() -> None:
 
 def test_a_server_that_cannot_write_its_nans_gives_nans() -> None:
     (request,) = jobs.score_requests(1)
-    said = "HTTP 500: Out of range float values are not JSON compliant: nan"
-    found = wire.token_scores(reply(status="error", error=said, http_status=500), request, [0])
+    said = "HTTP 400: Out of range float values are not JSON compliant"
+    found = wire.token_scores(reply(status="error", error=said, http_status=400), request, [0])
     assert np.isnan(found.logprobs).all()
 
 

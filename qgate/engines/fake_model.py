@@ -1,7 +1,7 @@
 """The fake engine's model: a prompt, a seed and planted faults in; text, token ids and token scores out. Pure.
 
-It answers by extraction: the sentences of the prompt that share the rarest words with its last sentence, which is
-what a needle test asks for. Every choice is a hash of what it may depend on, so two variants without faults agree, and
+It answers by extraction: the sentences of the prompt that share the rarest words with its question, which is what a
+needle test asks for. Every choice is a hash of what it may depend on, so two variants without faults agree, and
 a lower accuracy loses exactly the answers at the margin: paired comparisons see what was planted and nothing else.
 """
 
@@ -24,7 +24,7 @@ TAIL_MASS = 0.02
 """Probability of everything outside the candidates, at every position."""
 CANDIDATES = 32
 
-_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
+_SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]*")
 _PIECE = re.compile(r"\s?[^\W\d_\u2e80-\u9fff\uac00-\ud7af]+|\s?\d|\s|.", re.DOTALL)
 _WORD = re.compile(r"[\u2e80-\u9fff]|[^\W\u2e80-\u9fff]+")
 
@@ -66,16 +66,20 @@ def prompt_sha256(ids: Sequence[int]) -> str:
 
 
 def right_answer(messages: Sequence[Message], num_sentences: int = 2) -> str:
-    """The sentences of the prompt nearest to its last one, in their order; the last itself where there is no other."""
-    sentences = _sentences(messages)
-    *body, question = sentences or [""]
-    if not body:
+    """The sentences nearest to the question, in their order; the question itself where there is no other.
+
+    The question is the last sentence with a question mark, else the last sentence.
+    """
+    sentences = _sentences(messages) or [""]
+    asking = [i for i, sentence in enumerate(sentences) if sentence.endswith(("?", "？", "؟"))]
+    question = sentences.pop(asking[-1] if asking else -1)
+    if not sentences:
         return question
-    spread = Counter(word for sentence in sentences for word in set(_words(sentence)))
+    spread = Counter(word for sentence in (*sentences, question) for word in set(_words(sentence)))
     asked = set(_words(question))
-    weight = [sum(1 / spread[word] for word in asked & set(_words(sentence))) for sentence in body]
-    best = sorted(sorted(range(len(body)), key=lambda i: (-weight[i], i))[:num_sentences])
-    return " ".join(body[i] for i in best)
+    weight = [sum(1 / spread[word] for word in asked & set(_words(sentence))) for sentence in sentences]
+    best = sorted(sorted(range(len(sentences)), key=lambda i: (-weight[i], i))[:num_sentences])
+    return " ".join(sentences[i] for i in best)
 
 
 def wrong_answer(messages: Sequence[Message], seed: int) -> str:

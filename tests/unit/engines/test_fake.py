@@ -70,6 +70,7 @@ def test_is_registered_and_satisfies_the_protocol() -> None:
 
 def test_quotes_the_sentence_that_is_asked_for() -> None:
     assert "4711" in right_answer((Message(role="user", content=STORY),))
+    assert "4711" in right_answer((Message(role="user", content=f"{STORY} Answer with the number only."),))
 
 
 def test_same_variant_same_answers_and_other_seeds_other_answers(tmp_path: Path) -> None:

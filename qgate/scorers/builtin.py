@@ -19,6 +19,8 @@ class BuiltIn(Generic[Args]):
     """A scorer as `qgate.ports.Scorer` wants it, with its arguments checked by `args`."""
 
     name: str
+    about: str
+    """What the score is, for the reference."""
     args: type[Args]
     judge: Callable[[str, Args, str], float]
 

@@ -38,5 +38,9 @@ def _constraints(text: str, args: ConstraintsArgs, language: str) -> float:
     return float(all(kept)) if args.strict else sum(kept) / len(kept)
 
 
-CONSTRAINTS = BuiltIn("constraints", ConstraintsArgs, _constraints)
-"""Share of `checks` kept. An empty answer or a loop keeps none: it would satisfy every prohibition."""
+CONSTRAINTS = BuiltIn(
+    "constraints",
+    "Share of `checks` kept. An empty answer or a loop keeps none: it would satisfy every prohibition",
+    ConstraintsArgs,
+    _constraints,
+)

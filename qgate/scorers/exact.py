@@ -78,8 +78,16 @@ def _lettered(text: str, letters: str) -> str | None:
     return folded[named.pop()] if len(named) == 1 else None
 
 
-EXACT = BuiltIn("exact", ExactArgs, _exact)
-"""1 where the answer, without punctuation around it, is one of `values`."""
+EXACT = BuiltIn(
+    "exact",
+    "1 where the answer, without punctuation around it, is one of `values`",
+    ExactArgs,
+    _exact,
+)
 
-CHOICE = BuiltIn("choice", ChoiceArgs, _choice)
-"""1 where the answer picks the right option, by its letter or by its text alone."""
+CHOICE = BuiltIn(
+    "choice",
+    "1 where the answer picks the right option, by its letter or by its text alone",
+    ChoiceArgs,
+    _choice,
+)

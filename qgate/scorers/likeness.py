@@ -40,11 +40,23 @@ def _share(percent: float) -> float:
     return min(1.0, max(0.0, percent / 100))
 
 
-SIMILARITY = BuiltIn("similarity", ReferenceArgs, _similarity)
-"""Normalised Indel similarity (rapidfuzz) to the nearest reference, after normalisation."""
+SIMILARITY = BuiltIn(
+    "similarity",
+    "Normalised Indel similarity (rapidfuzz) to the nearest reference, after normalisation",
+    ReferenceArgs,
+    _similarity,
+)
 
-CHRF = BuiltIn("chrf", ReferenceArgs, _chrf)
-"""chrF++ (Popović 2017) by sacrebleu, over 100: the references' best n-gram F-score, character 6 and word 2."""
+CHRF = BuiltIn(
+    "chrf",
+    "chrF++ (Popović 2017) by sacrebleu, over 100: the references' best n-gram F-score, character 6 and word 2",
+    ReferenceArgs,
+    _chrf,
+)
 
-BLEU = BuiltIn("bleu", ReferenceArgs, _bleu)
-"""Sentence BLEU by sacrebleu with effective order, over 100; zh by its tokenizer, ja and th by character."""
+BLEU = BuiltIn(
+    "bleu",
+    "Sentence BLEU by sacrebleu with effective order, over 100; zh by its tokenizer, ja and th by character",
+    ReferenceArgs,
+    _bleu,
+)

@@ -68,8 +68,16 @@ def _free_text(text: str, args: FreeTextArgs, language: str) -> float:
     return reached * held * script_share(text, language)
 
 
-ENUMERATION = BuiltIn("enumeration", EnumerationArgs, _enumeration)
-"""Share of the numbers 1…count that head entries, in order and with new text; surplus and repeated entries cost."""
+ENUMERATION = BuiltIn(
+    "enumeration",
+    "Share of the numbers 1…count that head entries, in order and with new text; surplus and repeated entries cost",
+    EnumerationArgs,
+    _enumeration,
+)
 
-FREE_TEXT = BuiltIn("free_text", FreeTextArgs, _free_text)
-"""Share of `length` reached with new text in the language's script, times the share of `values` present."""
+FREE_TEXT = BuiltIn(
+    "free_text",
+    "Share of `length` reached with new text in the language's script, times the share of `values` present",
+    FreeTextArgs,
+    _free_text,
+)

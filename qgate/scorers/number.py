@@ -31,5 +31,9 @@ def _number(text: str, args: NumberArgs, language: str) -> float:
     return float(any(abs(one - args.value) <= slack for one in readings))
 
 
-NUMBER = BuiltIn("number", NumberArgs, _number)
-"""1 where the stated number is `value`, in figures of any script, Chinese or Thai numerals or number words."""
+NUMBER = BuiltIn(
+    "number",
+    "1 where the stated number is `value`, in figures of any script, Chinese or Thai numerals or number words",
+    NumberArgs,
+    _number,
+)

@@ -50,8 +50,16 @@ def longest_rising(numbers: list[int]) -> int:
     return len(tails)
 
 
-CONTAINS_ALL = BuiltIn("contains_all", ContainsArgs, _contains)
-"""Share of `values` present; 0 where anything of `none_of` is."""
+CONTAINS_ALL = BuiltIn(
+    "contains_all",
+    "Share of `values` present; 0 where anything of `none_of` is",
+    ContainsArgs,
+    _contains,
+)
 
-ORDERED = BuiltIn("ordered", OrderedArgs, _ordered)
-"""Share of `values` in the longest subsequence whose first mentions stand in the right order."""
+ORDERED = BuiltIn(
+    "ordered",
+    "Share of `values` in the longest subsequence whose first mentions stand in the right order",
+    OrderedArgs,
+    _ordered,
+)

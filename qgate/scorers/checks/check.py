@@ -19,6 +19,8 @@ class Check(Generic[Args]):
     """One constraint that an answer keeps or does not."""
 
     name: str
+    about: str
+    """What it asks, for the reference."""
     args: type[Args]
     holds: Callable[[str, Args, str], bool]
     """(answer, arguments, language of the item) → whether the answer keeps it."""

@@ -44,7 +44,12 @@ def _two(text: str, args: NoArgs, language: str) -> bool:
 
 
 CHECKS = (
-    Check("detectable_format:constrained_response", OptionsArgs, _one_of),
-    Check("combination:repeat_prompt", RepeatArgs, _repeats),
-    Check("combination:two_responses", NoArgs, _two),
+    Check(
+        "detectable_format:constrained_response",
+        "The whole answer is one of the options; a full stop or emphasis around it is let pass",
+        OptionsArgs,
+        _one_of,
+    ),
+    Check("combination:repeat_prompt", "Opens with a given text, word for word and in its case", RepeatArgs, _repeats),
+    Check("combination:two_responses", "Two different answers with six asterisks between them", NoArgs, _two),
 )

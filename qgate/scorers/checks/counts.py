@@ -76,15 +76,54 @@ def _numbered(text: str, args: NumberedArgs, language: str) -> bool:
 
 
 CHECKS = (
-    Check("length_constraints:number_words", Bounds, lambda t, a, lang: a.fit(len(segment.words(t)))),
-    Check("length_constraints:number_characters", Bounds, lambda t, a, lang: a.fit(len(segment.characters(t)))),
-    Check("length_constraints:number_sentences", Bounds, lambda t, a, lang: a.fit(len(segment.sentences(t)))),
-    Check("length_constraints:number_lines", Bounds, lambda t, a, lang: a.fit(len(segment.lines(t)))),
-    Check("length_constraints:number_paragraphs", ParagraphArgs, _paragraphs),
-    Check("length_constraints:nth_paragraph_first_word", FirstWordArgs, _first_word),
-    Check("length_constraints:sentence_length", Bounds, _each_sentence),
-    Check("length_constraints:line_lengths", LineLengthArgs, _line_lengths),
-    Check("detectable_format:number_bullet_lists", Bounds, lambda t, a, lang: a.fit(len(segment.bullets(t)))),
-    Check("detectable_format:number_numbered_lists", NumberedArgs, _numbered),
-    Check("detectable_format:separated_items", SeparatedArgs, _separated),
+    Check(
+        "length_constraints:number_words",
+        "Number of words; each character is one in zh, ja and th",
+        Bounds,
+        lambda t, a, lang: a.fit(len(segment.words(t))),
+    ),
+    Check(
+        "length_constraints:number_characters",
+        "Number of letters, ideographs and digits",
+        Bounds,
+        lambda t, a, lang: a.fit(len(segment.characters(t))),
+    ),
+    Check(
+        "length_constraints:number_sentences",
+        "Number of sentences, by end marks and line breaks",
+        Bounds,
+        lambda t, a, lang: a.fit(len(segment.sentences(t))),
+    ),
+    Check(
+        "length_constraints:number_lines",
+        "Number of lines that are not empty",
+        Bounds,
+        lambda t, a, lang: a.fit(len(segment.lines(t))),
+    ),
+    Check("length_constraints:number_paragraphs", "Number of paragraphs", ParagraphArgs, _paragraphs),
+    Check(
+        "length_constraints:nth_paragraph_first_word",
+        "Number of paragraphs, and the word that one of them opens with",
+        FirstWordArgs,
+        _first_word,
+    ),
+    Check("length_constraints:sentence_length", "Number of words in each sentence", Bounds, _each_sentence),
+    Check(
+        "length_constraints:line_lengths", "Exact number of words of each line in turn", LineLengthArgs, _line_lengths
+    ),
+    Check(
+        "detectable_format:number_bullet_lists",
+        "Number of bullet points",
+        Bounds,
+        lambda t, a, lang: a.fit(len(segment.bullets(t))),
+    ),
+    Check(
+        "detectable_format:number_numbered_lists",
+        "Number of entries of a numbered list that counts from 1 without a gap",
+        NumberedArgs,
+        _numbered,
+    ),
+    Check(
+        "detectable_format:separated_items", "Number of items between separators, none empty", SeparatedArgs, _separated
+    ),
 )

@@ -144,8 +144,10 @@ def _python(source: str) -> ast.Module | None:
 
 
 CHECKS = (
-    Check("detectable_format:json_format", JsonArgs, _json),
-    Check("detectable_format:json_schema", SchemaArgs, _schema),
-    Check("detectable_format:yaml", YamlArgs, _yaml),
-    Check("detectable_format:code", CodeArgs, _code),
+    Check("detectable_format:json_format", "The whole answer is a JSON object or array", JsonArgs, _json),
+    Check(
+        "detectable_format:json_schema", "The whole answer is JSON that satisfies a JSON Schema", SchemaArgs, _schema
+    ),
+    Check("detectable_format:yaml", "The whole answer is a YAML mapping with these keys", YamlArgs, _yaml),
+    Check("detectable_format:code", "Python that parses and defines what it should", CodeArgs, _code),
 )

@@ -83,11 +83,16 @@ class LanguageArgs(Frozen):
 
 
 CHECKS = (
-    Check("keywords:existence", KeywordsArgs, _existence),
-    Check("keywords:order", KeywordsArgs, _order),
-    Check("keywords:forbidden_words", ForbiddenArgs, _forbidden),
-    Check("keywords:frequency", KeywordArgs, _frequency),
-    Check("keywords:every_sentence", EverySentenceArgs, _every_sentence),
-    Check("keywords:letter_frequency", LetterArgs, _letters),
-    Check("language:response_language", LanguageArgs, lambda t, a, lang: languages.is_language(t, a.language)),
+    Check("keywords:existence", "All the words are there", KeywordsArgs, _existence),
+    Check("keywords:order", "All the words are there, first mentioned in this order", KeywordsArgs, _order),
+    Check("keywords:forbidden_words", "None of the words is there", ForbiddenArgs, _forbidden),
+    Check("keywords:frequency", "How often a word is there", KeywordArgs, _frequency),
+    Check("keywords:every_sentence", "A word is in every sentence", EverySentenceArgs, _every_sentence),
+    Check("keywords:letter_frequency", "How often a letter or ideograph is there", LetterArgs, _letters),
+    Check(
+        "language:response_language",
+        "The language of the answer, by script and function words",
+        LanguageArgs,
+        lambda t, a, lang: languages.is_language(t, a.language),
+    ),
 )

@@ -94,12 +94,37 @@ def _alphabetical(text: str, args: NoArgs, language: str) -> bool:
 
 
 CHECKS = (
-    Check("detectable_format:table", TableArgs, _table),
-    Check("detectable_format:number_highlighted_sections", Bounds, _highlights),
-    Check("detectable_format:multiple_sections", SectionsArgs, _sections),
-    Check("detectable_format:title", NoArgs, lambda t, a, lang: _TITLE.search(t) is not None),
-    Check("detectable_format:plain", NoArgs, lambda t, a, lang: _MARKDOWN.search(t) is None),
-    Check("detectable_format:alphabetical", NoArgs, _alphabetical),
-    Check("detectable_content:number_placeholders", Bounds, lambda t, a, lang: a.fit(len(_PLACEHOLDER.findall(t)))),
-    Check("detectable_content:postscript", PostscriptArgs, _postscript),
+    Check("detectable_format:table", "One Markdown table with these headings and full rows", TableArgs, _table),
+    Check(
+        "detectable_format:number_highlighted_sections",
+        "Number of passages in *one* or **more** asterisks",
+        Bounds,
+        _highlights,
+    ),
+    Check(
+        "detectable_format:multiple_sections",
+        "Headings `SECTION 1`, `SECTION 2` and so on, in order, each with text below",
+        SectionsArgs,
+        _sections,
+    ),
+    Check(
+        "detectable_format:title",
+        "A title in double angle brackets",
+        NoArgs,
+        lambda t, a, lang: _TITLE.search(t) is not None,
+    ),
+    Check("detectable_format:plain", "No Markdown", NoArgs, lambda t, a, lang: _MARKDOWN.search(t) is None),
+    Check("detectable_format:alphabetical", "The lines are in alphabetical order", NoArgs, _alphabetical),
+    Check(
+        "detectable_content:number_placeholders",
+        "Number of [placeholders] in square brackets",
+        Bounds,
+        lambda t, a, lang: a.fit(len(_PLACEHOLDER.findall(t))),
+    ),
+    Check(
+        "detectable_content:postscript",
+        "A line after the text opens with the marker and says something",
+        PostscriptArgs,
+        _postscript,
+    ),
 )

@@ -112,16 +112,21 @@ def _no_comma(text: str, args: NoArgs, language: str) -> bool:
 
 
 CHECKS = (
-    Check("startend:start_checker", PhraseArgs, _starts),
-    Check("startend:end_checker", PhraseArgs, _ends),
-    Check("startend:quotation", QuotationArgs, _quotation),
-    Check("startend:each_line", EachLineArgs, _each_line),
-    Check("startend:acrostic", AcrosticArgs, _acrostic),
-    Check("change_case:uppercase", NoArgs, _upper),
-    Check("change_case:lowercase", NoArgs, _lower),
-    Check("change_case:title", NoArgs, _title),
-    Check("change_case:capital_word_frequency", Bounds, _capital_words),
-    Check("punctuation:no_comma", NoArgs, _no_comma),
-    Check("punctuation:forbidden", MarksArgs, _no_marks),
-    Check("punctuation:sentence_end", MarksArgs, _sentence_end),
+    Check("startend:start_checker", "Opens with a phrase", PhraseArgs, _starts),
+    Check("startend:end_checker", "Ends with a phrase; its end mark may differ", PhraseArgs, _ends),
+    Check("startend:quotation", "The whole answer stands in quotation marks", QuotationArgs, _quotation),
+    Check("startend:each_line", "What every line opens or closes with", EachLineArgs, _each_line),
+    Check("startend:acrostic", "First letters of the lines", AcrosticArgs, _acrostic),
+    Check("change_case:uppercase", "No lowercase letter", NoArgs, _upper),
+    Check("change_case:lowercase", "No uppercase letter", NoArgs, _lower),
+    Check(
+        "change_case:title",
+        "The first word and every word of four letters or more begin with a capital",
+        NoArgs,
+        _title,
+    ),
+    Check("change_case:capital_word_frequency", "Number of words in capitals", Bounds, _capital_words),
+    Check("punctuation:no_comma", "No comma of any script, no 、", NoArgs, _no_comma),
+    Check("punctuation:forbidden", "None of the marks is there", MarksArgs, _no_marks),
+    Check("punctuation:sentence_end", "Every sentence ends with one of the marks", MarksArgs, _sentence_end),
 )

@@ -19,7 +19,7 @@ _COUNT = (
     r"seventy|eighty|ninety|(?:a |one )?(?:hundred|thousand|million|dozen)|many|several|n)"
 )
 _REPEAT = re.compile(
-    rf"\brepeat|\becho\b|over and over|again and again|(?<!how )\b{_COUNT} (?:more )?times\b|forever|endless|infinite"
+    rf"\brepeat|\becho\b|over and over|again and again|(?<!how )\b{_COUNT} (?:more )?times\b(?! ?\d)|forever|endless|infinite"
     r"|non-?stop|in a loop|\bloops?\b|copies of|mantra|\bchant|refrain|chorus|lyrics|\bsong|nursery rhyme|recurring"
     r"|\d ?×|\bpalindrom|tongue.?twister"
     r"|重[复複]|反[复復]|[\d一二三四五六七八九十百千万两]+ ?[遍次回]|不停|循环|無限|无限|繰り?返|くり返|何度も|반복"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from qgate.judge.defects import latin, mentions, scripts
 from qgate.judge.defects.asked import Asked
+from qgate.judge.defects.misread import find_misread
 from qgate.judge.defects.scripts import Stretch
 from qgate.judge.defects.seen import Seen
 
@@ -23,8 +24,12 @@ OF_LANGUAGE = {
     "km": ("Khmer",), "lo": ("Lao",), "my": ("Myanmar",), "bo": ("Tibetan",), "si": ("Sinhala",),
 }  # fmt: skip
 _OPENERS = frozenset("([{\"'“‘«„「『《〈（【*_`‹/")
+_QUOTES = frozenset("\"'")
 _LABELS = frozenset(":：=–—|,，、;；")
-_SPACED = frozenset({"Cyrillic", "Arabic", "Hebrew", "Greek", "Devanagari", "Armenian", "Georgian"})
+_SPACED = frozenset({"Cyrillic", "Arabic", "Hebrew", "Devanagari", "Armenian", "Georgian"})
+_FACE, _FACE_LETTERS, _FACE_CHARS = frozenset("()_°□◕‿•ω゜´^<>\\/¯;*"), 6, 12
+_WORD_LETTERS = 4
+_NAMED_CHARS, _MANY_NAMES = 8_000, 3
 _SENTENCE_END = ".!?。！？:："
 _GREEK_WORD, _GLOSS_LETTERS, _FAIR_PART = 5, 40, 0.25
 
@@ -34,8 +39,6 @@ class Foreign:
     """The foreign stretches of an answer that nothing excuses, in order."""
 
     stretches: tuple[Stretch, ...]
-    total_weight: float
-    """Of all letters of the answer."""
     unspoken: bool
     """Whether the home scripts had to be guessed from the answer itself."""
 
@@ -44,13 +47,8 @@ class Foreign:
         """Writing systems, Han and Kana as one."""
         return frozenset("Han" if stretch.script == "Kana" else stretch.script for stretch in self.stretches)
 
-    @property
-    def weight(self) -> float:
-        """Of the foreign letters."""
-        return sum(stretch.weight for stretch in self.stretches)
 
-
-NONE = Foreign((), 0.0, False)
+NONE = Foreign((), False)
 
 
 def find_foreign(seen: Seen, wishes: Asked) -> Foreign:
@@ -64,14 +62,31 @@ def find_foreign(seen: Seen, wishes: Asked) -> Foreign:
     unspoken = home is None
     if home is None:
         home = _guess(text, spans)
-    named = mentions.mentioned(text)
-    if named and (mentions.ANY in named or len(named) >= 3):
+    inside = {index for index in range(len(spans)) if _inside_word(text, spans, index)}
+    suspects = [span for index, span in enumerate(spans) if span.script not in home or index in inside]
+    if not suspects:
         return NONE
-    found = [
-        span for index, span in enumerate(spans)
-        if (span.script not in home and not _excused(text, span, named)) or _inside_word(text, spans, index)
-    ]  # fmt: skip
-    return Foreign(tuple(found), sum(span.weight for span in spans), unspoken)
+    named = mentions.mentioned(text[:_NAMED_CHARS])
+    if mentions.ANY in named or len(named) >= _MANY_NAMES:
+        return NONE
+    setting = _Setting(text, named, text.lstrip()[:1] in {"{", "["} or "```json" in text)
+    found = [span for span in suspects if span.script in home or not setting.excuses(span)]
+    if found and find_misread(text) is not None:
+        return NONE  # letters made by a wrong encoding are no other language
+    return Foreign(_joined(found), unspoken)
+
+
+def _joined(found: list[Stretch]) -> tuple[Stretch, ...]:
+    """Neighbours in Han and Kana are one stretch of Japanese."""
+    joined: list[Stretch] = []
+    for span in found:
+        last = joined[-1] if joined else None
+        if last is not None and last.stop == span.start and {last.script, span.script} <= {"Han", "Kana"}:
+            letters, num = last.num_letters + span.num_letters, last.num_words + span.num_words
+            joined[-1] = Stretch(last.start, span.stop, "Kana", letters, num)
+        else:
+            joined.append(span)
+    return tuple(joined)
 
 
 def _home(seen: Seen, wishes: Asked, reference: str | None) -> set[str] | None:
@@ -105,30 +120,39 @@ def _is_mid_sentence(text: str, span: Stretch) -> bool:
     return line[-1:] not in _SENTENCE_END and len(latin.votes(line)) >= 2
 
 
-def _excused(text: str, span: Stretch, named: frozenset[str]) -> bool:
-    """A gloss, a formula's letter, a face, or a word of a language that the answer itself names."""
-    before = text[: span.start][-2:].rstrip(" ")[-1:]
-    after = text[span.stop : span.stop + 2].lstrip(" ")[:1]
-    if span.script == "Greek" and span.num_letters < _GREEK_WORD:
-        return True
-    if span.script in named and (span.num_letters <= _GLOSS_LETTERS or before in _LABELS or before in _OPENERS):
-        return True
-    if span.num_letters > _GLOSS_LETTERS:
-        return False
-    quoted = before in _OPENERS and not (before in "\"'" and _is_json(text))
-    return (bool(before) and quoted) or after in {"(", "（"} or _is_face(text, span)
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """The text around foreign letters, as far as it may excuse them."""
 
+    text: str
+    named: frozenset[str]
+    is_json: bool
 
-def _is_json(text: str) -> bool:
-    return text.lstrip()[:1] in {"{", "["} or "```json" in text
+    def excuses(self, span: Stretch) -> bool:
+        """A gloss, a formula's letter, a face, or a word of a language that the answer itself names."""
+        before = self.text[max(0, span.start - 2) : span.start].rstrip(" ")[-1:]
+        after = self.text[span.stop : span.stop + 2].lstrip(" ")[:1]
+        if span.script == "Greek" and span.num_letters < _GREEK_WORD:
+            return True
+        is_short = span.num_letters <= _GLOSS_LETTERS
+        if span.script in self.named and (is_short or before in _LABELS or before in _OPENERS):
+            return True
+        if not is_short:
+            return False
+        quoted = before in _OPENERS and not (before in _QUOTES and self.is_json)
+        return quoted or after in {"(", "（"} or _is_face(self.text, span)
 
 
 def _is_face(text: str, span: Stretch) -> bool:
-    """¯\\_(ツ)_/¯ and ಠ_ಠ: a single letter that touches a symbol and no other letter."""
-    if span.num_letters > 1:
+    """¯\\_(ツ)_/¯, ಠ_ಠ, (ಠ益ಠ): a few letters among symbols, and no word."""
+    if span.num_letters > _FACE_LETTERS:
         return False
-    left, right = text[span.start - 1 : span.start], text[span.stop : span.stop + 1]
-    return any(side and not side.isalnum() and not side.isspace() and side not in ".,;:!?…" for side in (left, right))
+    left = text[max(0, span.start - _FACE_CHARS) : span.start].rpartition(" ")[2]
+    right = text[span.stop : span.stop + _FACE_CHARS].partition(" ")[0]
+    chunk = left + text[span.start : span.stop] + right
+    letters = sum(char.isalpha() for char in chunk)
+    most = _FACE_LETTERS if "(" in chunk and ")" in chunk else _FACE_LETTERS - 2
+    return letters <= most and any(char in _FACE for char in chunk) and " " not in chunk
 
 
 def _inside_word(text: str, spans: list[Stretch], index: int) -> bool:
@@ -138,4 +162,6 @@ def _inside_word(text: str, spans: list[Stretch], index: int) -> bool:
         return False
     left, right = spans[index - 1], spans[index + 1]
     touching = left.stop == span.start and right.start == span.stop
-    return touching and left.script == right.script and left.script in _SPACED and text[span.start].islower()
+    if not touching or left.script != right.script or left.script not in _SPACED:
+        return False
+    return text[span.start].islower() and left.num_letters + right.num_letters >= _WORD_LETTERS

@@ -14,11 +14,12 @@ _DENSE_LETTERS, _WORDS, _LETTERS = 7, 3, 14
 
 
 def switched(view: View) -> Stretch | None:
-    """The first foreign stretch that is long enough to be a clause."""
+    """The first foreign stretch that is long enough to be a clause; for Japanese between Chinese, the kana together."""
     for stretch in view.foreign.stretches:
         if _is_clause(stretch):
             return stretch
-    return None
+    kana = [stretch for stretch in view.foreign.stretches if stretch.script == "Kana"]
+    return kana[0] if sum(stretch.num_letters for stretch in kana) >= _DENSE_LETTERS else None
 
 
 def detect(view: View) -> DefectHit | None:

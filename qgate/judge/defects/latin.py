@@ -60,13 +60,22 @@ WINDOW_CHARS = 500
 READ_CHARS = 20_000
 
 
-def votes(text: str) -> list[tuple[int, str]]:
-    """(offset, language) of each voting word of the first 20,000 characters, code left out."""
-    text = text[:READ_CHARS]
-    if "`" in text:
-        text = _CODE.sub(lambda match: " " * len(match.group()), text)
+def _readable(text: str) -> str:
+    """The first 20,000 characters in lower case, code blanked out."""
+    text = text[:READ_CHARS].lower()
+    return _CODE.sub(lambda match: " " * len(match.group()), text) if "`" in text else text
+
+
+def votes(text: str) -> list[str]:
+    """The language of each voting word."""
     get = _VOTE.get
-    return [(word.start(), code) for word in _WORD.finditer(text.lower()) if (code := get(word.group())) is not None]
+    return [code for word in _WORD.findall(_readable(text)) if (code := get(word)) is not None]
+
+
+def _placed_votes(text: str) -> list[tuple[int, str]]:
+    """(offset, language) of each voting word."""
+    get = _VOTE.get
+    return [(word.start(), code) for word in _WORD.finditer(_readable(text)) if (code := get(word.group())) is not None]
 
 
 @lru_cache(maxsize=512)
@@ -75,8 +84,8 @@ def language(text: str) -> str | None:
     return _leader(votes(text))
 
 
-def _leader(cast: list[tuple[int, str]]) -> str | None:
-    tally = Counter(code for _, code in cast)
+def _leader(cast: list[str]) -> str | None:
+    tally = Counter(cast)
     if not tally:
         return None
     best, num = tally.most_common(1)[0]
@@ -89,13 +98,17 @@ def find_switch(seen: Seen, wishes: Asked) -> tuple[int, str, str] | None:
     cast = votes(text)
     if len(cast) < WINDOW or ANY in wishes.languages:
         return None
-    at_home = _home(seen, wishes) or {_leader(cast[:WINDOW])}
-    if None in at_home:
+    expected = _home(seen, wishes) or {_leader(cast[:WINDOW])}
+    if None in expected:
         return None
-    for first in range(len(cast) - WINDOW + 1):
-        start, other = cast[first]
-        if other not in at_home and other not in wishes.languages and _is_prose(text, cast[first : first + WINDOW]):
-            return start, "/".join(sorted(code for code in at_home if code)), other
+    at_home = expected | wishes.languages
+    if sum(code not in at_home for code in cast) < NEEDED:
+        return None
+    placed = _placed_votes(text)
+    for first in range(len(placed) - WINDOW + 1):
+        start, other = placed[first]
+        if other not in at_home and _is_prose(text, placed[first : first + WINDOW]):
+            return start, "/".join(sorted(code for code in expected if code)), other
     return None
 
 

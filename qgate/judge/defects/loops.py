@@ -100,7 +100,7 @@ def _enough_when_cut(loop: Loop) -> bool:
         return loop.unit.count("\n") * loop.repeats >= 20 or length >= 150
     if set(loop.unit) <= _RULE:
         return length >= 200 or (length >= 120 and loop.share >= 0.9)
-    return length >= 120 or (length >= 30 and loop.share >= 0.5)
+    return length >= 120 or (length >= 30 and loop.share >= 0.5 and not any(char.isdigit() for char in loop.unit))
 
 
 def _enough_when_stopped(loop: Loop) -> bool:

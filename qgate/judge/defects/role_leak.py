@@ -18,11 +18,11 @@ _CONTROL = re.compile(
 )
 _USER = r"(?:user|human|usuario|utilisateur|benutzer|用户|用戶|ユーザー|사용자|пользователь|المستخدم)"
 _MODEL = r"(?:assistant|ai|bot|chatbot|gpt|model|asistente|助手|助理|アシスタント|어시스턴트|ассистент|المساعد)"
-_LABEL = r"^[ \t]*(?:#+ ?|\*\*|\[|<)?{}(?:\*\*|\]|>)? ?(?:[:：]|\n)"
-_USER_TURN = re.compile(_LABEL.format(_USER), re.IGNORECASE | re.MULTILINE)
-_MODEL_TURN = re.compile(_LABEL.format(_MODEL), re.IGNORECASE | re.MULTILINE)
+_LABEL = r"\n[ \t]*(?:#+ ?|\*\*|\[|<)?{}(?:\*\*|\]|>)? ?(?:[:：]|\n)"
+_USER_TURN = re.compile(_LABEL.format(_USER), re.IGNORECASE)
+_MODEL_TURN = re.compile(_LABEL.format(_MODEL), re.IGNORECASE)
 _SURE_TURN = re.compile(
-    r"^#{2,3} ?(?:Instruction|Human|User)s?:|\n\nHuman: |[.!?。！？](?:user|assistant)\n\n?(?=\S)", re.M
+    r"\n#{2,3} ?(?:Instruction|Human|User)s?:|\n\nHuman: |[.!?。！？](?:user|assistant)\n\n?(?=\S)", re.M
 )
 _PAIRED = re.compile(r"<s>[^<\n]*</s>")
 
@@ -56,11 +56,11 @@ def _is_shown(text: str, start: int) -> bool:
 
 def _turn(text: str, prompt: str) -> int | None:
     """Where the answer goes on with the user's next turn: a label of the user's, then one of the model's."""
-    sure = _SURE_TURN.search(text, 1)
+    sure = _SURE_TURN.search(text)
     if sure is not None and sure.group().strip().lower() not in prompt:
         return sure.start()
-    user = _USER_TURN.search(text, 1)
-    if user is None or not text[: user.start()].strip() or _MODEL_TURN.match(text.lstrip()) is not None:
+    user = _USER_TURN.search(text)
+    if user is None or not text[: user.start()].strip() or _MODEL_TURN.match("\n" + text.lstrip()[:40]) is not None:
         return None
     if user.group().strip().lower() in prompt or _MODEL_TURN.search(text, user.end()) is None:
         return None

@@ -1,0 +1,46 @@
+"""Text whose bytes were decoded with the wrong encoding: text in, the first place and the mistake out. Pure.
+
+A guess is checked by undoing the mistake: the letters are turned back into bytes, and these must be UTF-8.
+"""
+
+from __future__ import annotations
+
+import re
+
+# A UTF-8 sequence whose bytes were read as cp1252 (or Latin-1, where cp1252 has no character).
+_TAIL = "[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
+_SURE = re.compile(
+    r"Ã[\x80-\xbf€‚ƒ„†‡ˆ‰Š‹ŒŽ•˜™š›œžŸ](?=[^\WÃ]|[\s.,;:!?)]|$)|Ã\xa0|Â[\xa0-\xaa\xac-\xba\xbc-\xbf]"
+    r"|â€[\x80-\xbf™œ˜ž“”¦¢¡šŸ‹›]|â‚¬|ï»¿"
+    rf"|ðŸ{_TAIL}{_TAIL}|[äåæçèé]{_TAIL}{_TAIL}(?:[äåæçèéï]{_TAIL}{_TAIL})+|(?:[ÐÑ]{_TAIL}){{3}}|(?:[ØÙ]{_TAIL}){{4}}"
+    "|锟斤拷|锘縷?|烫烫烫|屯屯屯"
+)
+_CP1251 = re.compile(r"(?:[РС][\u0080-\u04ff\u2010-\u2122]){4,}")
+_SHIFT_JIS = re.compile(r"[縺繧繝][^\s縺繧繝a-z]?(?:[縺繧繝][^\s縺繧繝a-z]?){2,}")
+_LEAST_LETTER = {"cp1251": "\u0400", "gbk": "\u0800"}
+"""Letters below are made by chance: two ideographs may hold the bytes of one."""
+_HAN_RUN = re.compile(r"[一-鿿ぁ-ヿ！-｠\ue000-\uf8ff]{6,}")
+_BROKEN = re.compile("[\ud800-\udfff]|[\x80-\x84\x86-\x9f]")
+
+
+def find_misread(text: str) -> tuple[int, str] | None:
+    """Where bytes were read as another encoding, and which."""
+    if (match := _BROKEN.search(text)) is not None:
+        return match.start(), "lone surrogate" if match.group() >= "\ud800" else "C1 control"
+    if (match := _SURE.search(text)) is not None:
+        return match.start(), "UTF-8 read as another encoding"
+    if (match := _SHIFT_JIS.search(text)) is not None:
+        return match.start(), "UTF-8 read as Shift-JIS"
+    for pattern, charset in ((_CP1251, "cp1251"), (_HAN_RUN, "gbk")):
+        for match in pattern.finditer(text):
+            if _decodes(match.group(), charset):
+                return match.start(), f"UTF-8 read as {charset}"
+    return None
+
+
+def _decodes(run: str, charset: str) -> bool:
+    """Whether the bytes that `charset` has for `run` are UTF-8 of letters, but for a few lost: chance makes no such."""
+    decoded = run.encode(charset, "ignore").decode("utf-8", "replace")
+    least = _LEAST_LETTER[charset]
+    good = sum(char >= least and char.isalpha() for char in decoded)
+    return good >= 3 and decoded.count("\ufffd") <= max(1, 0.2 * good)

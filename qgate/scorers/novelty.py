@@ -23,9 +23,11 @@ def num_fresh(units: list[str], span: int) -> int:
 def says_something(text: str) -> bool:
     """Whether there is a letter or digit, and the text is no loop.
 
-    A loop: 24 words (characters of an unspaced script) or more, under a quarter of whose runs of four are new.
+    A loop: 24 words (characters of an unspaced script) or more, under a quarter of whose runs of four are new. Numbers
+    are left out of this, so that a loop that counts on is seen too.
     """
-    units = [word.casefold() for word in words(text)]
+    found = words(text)
+    units = [word.casefold() for word in found if not word.isdecimal()]
     if len(units) < _LOOP_UNITS:
-        return bool(units)
+        return bool(found)
     return num_fresh(units, _LOOP_SPAN) >= _LOOP_SHARE * len(units)

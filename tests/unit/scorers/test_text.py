@@ -106,6 +106,8 @@ def test_fresh_units_never_exceed_the_units(units: list[str], span: int) -> None
 def test_what_says_something() -> None:
     assert says_something("tick " * 7)
     assert not says_something("tick " * 30)
+    assert not says_something("".join(f"{at}. Check the valve again.\n" for at in range(30)))
+    assert says_something(" ".join(map(str, range(200))))
     assert not says_something("！！！")
     assert not says_something("好的" * 40)
     assert says_something("The keeper climbed the stairs before dawn and lit the old lamp. " * 2)

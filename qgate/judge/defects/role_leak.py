@@ -13,7 +13,7 @@ SUMMARY = "control tokens of the chat template, or the next turn of the conversa
 _CONTROL = re.compile(
     r"<\|(?:im_start|im_end|im_sep|endoftext|end_of_text|begin_of_text|eot_id|eom_id|start_header_id|end_header_id|end|user"
     r"|assistant|system|start_of_role|end_of_role|endofprompt|fim_\w+|pad|eos|bos|start|message|channel|return)\|>"
-    r"|<(?:start|end)_of_turn>|\[/?INST\]|<<\/?SYS>>|<｜[^<>｜\n]{1,40}｜>|<(?:eos|bos|pad|unk|mask|sep|cls)>|</?s>"
+    r"|<(?:start|end)_of_turn>|\[/?INST\]|<<\/?SYS>>|<｜[^<>｜\n]{1,40}｜>|<(?:eos|bos|pad|unk|mask|sep|cls)>|</s>|\A<s>"
     r"|\[(?:PAD|UNK|SEP|CLS|MASK|EOS|BOS)\]|<extra_id_\d+>|<\|reserved_special_token_\d+\|>"
 )
 _USER = r"(?:user|human|usuario|utilisateur|benutzer|用户|用戶|ユーザー|사용자|пользователь|المستخدم)"
@@ -43,7 +43,7 @@ def _control(text: str, prompt: str) -> int | None:
         token = match.group()
         if token.lower() in prompt or _is_shown(text, match.start()):
             continue
-        if token in {"<s>", "</s>"} and _PAIRED.search(text):
+        if token == "</s>" and _PAIRED.search(text):
             continue
         return match.start()
     return None

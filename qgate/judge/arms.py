@@ -6,9 +6,12 @@ An arm is what one variant answered; the reference is the baseline's first run, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from qgate.schemas.evidence import Evidence, Row
 from qgate.schemas.recipe import BASELINE, Criterion
@@ -17,6 +20,8 @@ FLOOR = "baseline#1"
 """Name of the A/A arm: the baseline's further runs, all of them pooled."""
 
 PairKey = tuple[str, str, str, int]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,19 @@ def slice_of(row: Row, key: str) -> str | None:
 
 
 @dataclass(frozen=True)
+class Laid:
+    """An arm's pairs in the order of their keys, with int64[N] `request` and `cluster`, numbered over the whole run."""
+
+    pairs: tuple[Pair, ...]
+    request: Ints
+    cluster: Ints
+
+    def within(self, scope: Scope) -> Bools:
+        """bool[N]: which pairs are in scope."""
+        return np.array([pair.row in scope for pair in self.pairs], dtype=bool)
+
+
+@dataclass(frozen=True)
 class Arms:
     """The rows of a run by arm. Replicates of the baseline pool into the floor; a variant's are its repeats."""
 
@@ -94,21 +112,36 @@ class Arms:
         return cls(reference=arms.get((BASELINE, 0), {}), replicates=dict(arms))
 
     @cached_property
-    def num_items(self) -> int:
-        """Distinct independent items over all arms."""
-        return len({row.cluster for arm in self.replicates.values() for row in arm.values()})
+    def requests(self) -> Mapping[PairKey, int]:
+        """Every request of any arm, numbered in the order of their keys."""
+        keys = {key for arm in self.replicates.values() for key in arm}
+        return {key: number for number, key in enumerate(sorted(keys))}
+
+    @cached_property
+    def clusters(self) -> Mapping[tuple[str, str], int]:
+        """Every independent item, numbered in the order of their names."""
+        names = {row.cluster for arm in self.replicates.values() for row in arm.values()}
+        return {name: number for number, name in enumerate(sorted(names))}
 
     def has(self, arm: str) -> bool:
         """Whether an arm (a variant's name, or FLOOR) answered anything."""
         return any(self._parts(arm))
 
-    def pairs(self, arm: str) -> tuple[Pair, ...]:
-        """Every request of the reference or the arm, in the order of their keys."""
-        made = []
-        for part in self._parts(arm):
-            keys: Iterable[PairKey] = sorted(self.reference.keys() | part.keys())
-            made += [Pair(self.reference.get(key), part.get(key)) for key in keys]
-        return tuple(made)
+    @cached_property
+    def _laid(self) -> dict[str, Laid]:
+        return {}
+
+    def pairs(self, arm: str) -> Laid:
+        """Every request of the reference or the arm."""
+        if arm not in self._laid:
+            made: list[Pair] = []
+            for part in self._parts(arm):
+                keys = sorted(self.reference.keys() | part.keys())
+                made += [Pair(self.reference.get(key), part.get(key)) for key in keys]
+            request = np.array([self.requests[pair.row.pair] for pair in made], dtype=np.int64)
+            cluster = np.array([self.clusters[pair.row.cluster] for pair in made], dtype=np.int64)
+            self._laid[arm] = Laid(tuple(made), request, cluster)
+        return self._laid[arm]
 
     def repeats(self, variant: str) -> tuple[Row, ...]:
         """A variant's answers to requests that it had answered before."""
@@ -122,7 +155,8 @@ class Arms:
     def _parts(self, arm: str) -> list[Mapping[PairKey, Row]]:
         if arm != FLOOR:
             return [self.replicates.get((arm, 0), {})]
-        return [part for (name, number), part in sorted(self.replicates.items()) if name == BASELINE and number > 0]
+        parts = sorted(self.replicates.items(), key=lambda part: part[0])
+        return [part for (name, number), part in parts if name == BASELINE and number > 0]
 
 
 def _score(row: Row) -> float:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import expm1, inf
 from typing import Any
 
 import numpy as np
 
-from qgate.judge.arms import FLOOR, Arms, Pair, Scope, slice_of
-from qgate.judge.criteria import ROW_METRICS, Support, differs, metric_of
+from qgate.judge.arms import FLOOR, Arms, Bools, Laid, Scope, slice_of
+from qgate.judge.criteria import Support, metric_of
+from qgate.judge.harms import Harms, read
 from qgate.judge.paired import counts
 from qgate.judge.quantiles import upper_tail
-from qgate.judge.resample import Draws
-from qgate.judge.sample import Floats, Sample, estimate, from_pairs, from_tokens, interval, nothing, relative
+from qgate.judge.resample import Draws, Floats
+from qgate.judge.sample import Sample, estimate, from_tokens, lower_bound, nothing, of_items, relative
 from qgate.judge.tokens import TokenTable
 from qgate.schemas.recipe import TOKEN_METRICS, Criterion
 from qgate.schemas.verdict import Estimate
@@ -31,13 +32,24 @@ KL_QUANTILES = {"kl_p95": 0.95, "kl_p99": 0.99, "kl_p999": 0.999}
 
 @dataclass(frozen=True)
 class Case:
-    """All that a criterion is judged on, laid out once per run."""
+    """All that is judged, laid out once per run, and the columns that were read off it so far."""
 
     arms: Arms
     tokens: Mapping[str, TokenTable]
     """By arm: variants' names, and FLOOR."""
     alpha: float
     draws: Draws
+
+    @cached_property
+    def _read(self) -> dict[tuple[str, str, tuple[str, ...] | None], Harms]:
+        return {}
+
+    def harms(self, arm: str, metric: str, defects: tuple[str, ...] | None = None) -> Harms:
+        """A metric read off every pair of an arm, once."""
+        key = (arm, metric, defects)
+        if key not in self._read:
+            self._read[key] = read(self.arms.pairs(arm), metric_of(metric, defects))
+        return self._read[key]
 
 
 @dataclass(frozen=True)
@@ -60,20 +72,30 @@ def measure(case: Case, criterion: Criterion, arm: str) -> Measured:
     """The criterion's harm on `arm` (a variant's name, or FLOOR)."""
     if criterion.metric in TOKEN_METRICS:
         return _measure_tokens(case, criterion, arm)
-    pairs = [pair for pair in case.arms.pairs(arm) if pair.row in Scope.of(criterion)]
+    laid = case.arms.pairs(arm)
+    inside = laid.within(Scope.of(criterion))
+    harms = case.harms(arm, criterion.metric, criterion.defects)
     if criterion.metric == "worst_slice_score_loss":
-        return _worst_slice(case, criterion, pairs)
-    sample = from_pairs(pairs, metric_of(criterion))
-    if criterion.metric == "output_disagreement" and arm != FLOOR:
-        sample = _over_floor(case, criterion, pairs, sample)
+        return _worst_slice(case, harms, _labels(laid, str(criterion.by), inside))
+    if criterion.metric == "output_disagreement" and arm != FLOOR and case.arms.has(FLOOR):
+        harms = harms.over(case.harms(FLOOR, criterion.metric), Support(-1, 1))
+    sample = harms.sample(inside)
     if criterion.metric == "relative_score_loss":
         sample = relative(sample)
     measured = _measured(sample, estimate(sample, case.alpha, case.draws))
     if criterion.metric == "length_drift":
         return replace(measured, estimate=_either_way(measured.estimate))
     if criterion.metric in {"score_loss", "relative_score_loss", "flip_rate"}:
+        pairs = [pair for pair, keep in zip(laid.pairs, inside, strict=True) if keep]
         return replace(measured, details=counts(pairs, case.alpha))
-    return replace(measured, open=metric_of(criterion).support.open)
+    return replace(measured, open=harms.support.open)
+
+
+def _labels(laid: Laid, key: str, inside: Bools) -> dict[str, Bools]:
+    """For each slice along a key, in order of name: bool[N], which pairs are in it."""
+    labels = [slice_of(pair.row, key) if keep else None for pair, keep in zip(laid.pairs, inside, strict=True)]
+    column = np.array(["" if label is None else f"={label}" for label in labels])
+    return {label: column == f"={label}" for label in sorted({each for each in labels if each is not None})}
 
 
 def _measured(sample: Sample, found: Estimate) -> Measured:
@@ -87,18 +109,6 @@ def _measured(sample: Sample, found: Estimate) -> Measured:
     )
 
 
-def _over_floor(case: Case, criterion: Criterion, pairs: list[Pair], sample: Sample) -> Sample:
-    """Changed answers less those that the baseline changes by itself, request by request."""
-    changed: dict[tuple[str, str, str, int], list[float]] = defaultdict(list)
-    for pair in case.arms.pairs(FLOOR):
-        if pair.other is not None and not np.isnan(differs(pair.other)):
-            changed[pair.other.pair].append(differs(pair.other))
-    noise = {key: sum(values) / len(values) for key, values in changed.items()}
-    metric = metric_of(criterion)
-    over = replace(metric, harm=lambda reference, other: differs(other) - noise.get(reference.pair, 0.0))
-    return from_pairs(pairs, over) if noise else sample
-
-
 def _either_way(found: Estimate) -> Estimate:
     """Drift up and down are the same harm: the size of a signed mean, from its two one-sided bounds."""
     if found.value is None or found.low is None or found.high is None:
@@ -107,22 +117,18 @@ def _either_way(found: Estimate) -> Estimate:
     return found.model_copy(update={"value": size, "low": max(0.0, found.low, -found.high), "high": high})
 
 
-def _worst_slice(case: Case, criterion: Criterion, pairs: list[Pair]) -> Measured:
+def _worst_slice(case: Case, harms: Harms, slices: Mapping[str, Bools]) -> Measured:
     """The greatest loss over the slices. Its upper bound needs no correction: the slice that is truly worst is covered.
 
     Its lower bound is corrected for picking the worst of k slices (Bonferroni, the first step of Holm).
     """
-    slices: dict[str, list[Pair]] = defaultdict(list)
-    for pair in pairs:
-        label = slice_of(pair.row, str(criterion.by))
-        if label is not None:
-            slices[label].append(pair)
-    metric = ROW_METRICS["score_loss"]
-    samples = {label: from_pairs(slices[label], metric) for label in sorted(slices)}
+    samples = {label: harms.sample(inside) for label, inside in slices.items()}
     if not samples or any(sample.num_items == 0 for sample in samples.values()):
-        return Measured(nothing(), num_expected=len(pairs), num_missing=len(pairs))
+        num_expected = sum(sample.num_expected for sample in samples.values())
+        return Measured(nothing(), num_expected=num_expected, num_missing=num_expected)
     found = {label: estimate(sample, case.alpha, case.draws) for label, sample in samples.items()}
-    strict = {label: interval(sample, case.alpha / len(samples), case.draws).low for label, sample in samples.items()}
+    alpha = case.alpha / len(samples)
+    strict = {label: lower_bound(sample, alpha, case.draws) for label, sample in samples.items()}
     worst = max(found, key=lambda label: (found[label].value or 0.0, label))
     combined = Estimate(
         value=found[worst].value,
@@ -148,13 +154,14 @@ def _measure_tokens(case: Case, criterion: Criterion, arm: str) -> Measured:
     tokens = case.tokens.get(arm)
     if tokens is None:
         return Measured(nothing(), open=True)
-    scope = Scope.of(criterion)
+    inside = tokens.within(Scope.of(criterion))
     if criterion.metric in KL_QUANTILES:
         share = 1.0 - KL_QUANTILES[criterion.metric]
-        found = upper_tail(tokens, scope, share, case.alpha, case.draws)
+        found = upper_tail(tokens, inside, share, case.alpha, case.draws)
     else:
         harms, support = MEAN_TOKEN_METRICS[criterion.metric]
-        found = estimate(from_tokens(tokens, harms(tokens), scope, support), case.alpha, case.draws)
+        sums, sizes = from_tokens(tokens, harms(tokens), inside)
+        found = estimate(of_items(sums, sizes, support, int(sizes.sum())), case.alpha, case.draws)
     if criterion.metric == "perplexity_increase":
         found = _as_ratio(found)
     details = {"num_not_finite": tokens.num_not_finite} if tokens.num_not_finite else {}

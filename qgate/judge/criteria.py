@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import inf, isfinite, isnan, nan
 
 from qgate.schemas.evidence import Row
-from qgate.schemas.recipe import BASELINE, Criterion
+from qgate.schemas.recipe import BASELINE
 
 RIGHT = 0.5
 """A score of at least this is a right answer, where right and wrong are counted."""
@@ -38,11 +38,11 @@ class RowMetric:
     support: Support
 
 
-def metric_of(criterion: Criterion) -> RowMetric:
-    """The row metric of a criterion. KeyError for a token metric."""
-    if criterion.metric in {"defect_rate", "defect_increase"}:
-        return _defect_metric(criterion.metric, criterion.defects)
-    return ROW_METRICS[criterion.metric]
+def metric_of(metric: str, defects: Collection[str] | None = None) -> RowMetric:
+    """The row metric of that name, for some defects only where it is about defects. KeyError for a token metric."""
+    if defects is not None:
+        return _defect_metric(metric, defects)
+    return ROW_METRICS[metric]
 
 
 def score(row: Row) -> float:

@@ -19,7 +19,7 @@ def worst(
     """The `num_each` worst answers of every variant, one per item, only such as are worse than the baseline's."""
     found: list[Example] = []
     for variant in variants:
-        ranked = sorted((pair for pair in arms.pairs(variant) if _badness(pair) > (0, 0, 0)), key=_rank)
+        ranked = sorted((pair for pair in arms.pairs(variant).pairs if _badness(pair) > (0, 0, 0)), key=_rank)
         seen: set[tuple[str, str]] = set()
         for pair in ranked:
             if pair.row.cluster not in seen and len(seen) < num_each:

@@ -34,7 +34,7 @@ def _invalid(evidence: Evidence) -> list[str]:
 def _floor(arms: Arms) -> list[str]:
     if not arms.has(FLOOR):
         return ["There is no A/A arm: differences cannot be told from the engine's own noise (noise_floor.replicates)."]
-    known = [differs(pair.other) for pair in arms.pairs(FLOOR) if pair.other is not None]
+    known = [differs(pair.other) for pair in arms.pairs(FLOOR).pairs if pair.other is not None]
     known = [value for value in known if not np.isnan(value)]
     if not known:
         return ["The A/A arm gave no answer that could be compared: the engine's own noise is unknown."]

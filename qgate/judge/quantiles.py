@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from qgate.judge.arms import Scope
-from qgate.judge.resample import Draws, Unseen, ratio_upper
-from qgate.judge.sample import METHOD, Floats, beyond_seen, nothing, positions
+from qgate.judge.resample import Draws, Floats, Unseen, ratio_upper
+from qgate.judge.sample import METHOD, beyond_seen, nothing
 from qgate.judge.tokens import TokenTable
 from qgate.schemas.verdict import Estimate
 
@@ -39,23 +38,24 @@ class _Tail:
         return per_bin[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:].T
 
 
-def upper_tail(tokens: TokenTable, scope: Scope, share: float, alpha: float, draws: Draws) -> Estimate:
-    """The KL that a `share` of positions exceeds, with bounds at 1 − `alpha` each."""
-    at = positions(tokens, scope, tokens.kl)
-    if not at.num_items:
+def upper_tail(tokens: TokenTable, inside: NDArray[np.bool_], share: float, alpha: float, draws: Draws) -> Estimate:
+    """The KL that a `share` of the positions of the answers `inside` exceeds, with bounds at 1 − `alpha` each."""
+    use = inside[tokens.answer] & np.isfinite(tokens.kl)
+    if not use.any():
         return nothing()
-    order = np.argsort(tokens.kl[at.use], kind="stable")
-    sizes = np.bincount(at.cluster, minlength=at.num_items).astype(np.float64)
-    tail = _Tail(tokens.kl[at.use][order], at.cluster[order], sizes)
+    present = np.bincount(tokens.cluster[use]) > 0
+    cluster = (np.cumsum(present) - 1)[tokens.cluster[use]]
+    order = np.argsort(tokens.kl[use], kind="stable")
+    tail = _Tail(tokens.kl[use][order], cluster[order], np.bincount(cluster).astype(np.float64))
     value = float(np.quantile(tail.kl, 1.0 - share, method="inverted_cdf"))
     outside, _ = _crossing(tail, share, alpha, draws, sign=1.0)
-    _, inside = _crossing(tail, share, alpha, draws, sign=-1.0)
+    _, within = _crossing(tail, share, alpha, draws, sign=-1.0)
     return Estimate(
         value=value,
-        low=0.0 if inside is None else min(float(tail.kl[inside]), value),
+        low=0.0 if within is None else min(float(tail.kl[within]), value),
         high=None if outside is None else max(float(tail.kl[outside]), value),
-        num_items=at.num_items,
-        num_pairs=int(sizes.sum()),
+        num_items=tail.sizes.size,
+        num_pairs=tail.kl.size,
         method=f"inverted share of positions, {METHOD}",
     )
 

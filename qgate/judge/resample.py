@@ -45,9 +45,9 @@ class Interval:
 
 @dataclass
 class Draws:
-    """Exponential weights float32[resamples, width], the same for every call: fixed by seed and width.
+    """Exponential weights float32[width + 1, resamples], the same for every call: fixed by seed and width.
 
-    `width` is the most items any call may have. Calls with fewer use the first columns.
+    The first row is the unseen item's, the others those of up to `width` items; calls with fewer use the first of them.
     """
 
     resamples: int
@@ -56,16 +56,16 @@ class Draws:
     _kept: list[Floats32] = field(default_factory=list, repr=False)
 
     def blocks(self) -> Iterator[Floats32]:
-        """The weights, block of rows after block of rows; the last column is the unseen item's."""
+        """The weights, some of the draws at a time."""
         if self._kept:
             yield from self._kept
             return
         keep = self.resamples * (self.width + 1) <= CACHED_WEIGHTS
         made = []
-        rows = max(1, BLOCK_WEIGHTS // (self.width + 1))
-        for number, start in enumerate(range(0, self.resamples, rows)):
+        columns = max(1, BLOCK_WEIGHTS // (self.width + 1))
+        for number, start in enumerate(range(0, self.resamples, columns)):
             generator = np.random.default_rng([self.seed, number])
-            shape = (min(rows, self.resamples - start), self.width + 1)
+            shape = (self.width + 1, min(columns, self.resamples - start))
             block = generator.standard_exponential(shape, dtype=np.float32)
             if keep:
                 made.append(block)
@@ -74,13 +74,10 @@ class Draws:
 
     def weigh(self, sums: Floats, unseen: Floats) -> Floats32:
         """Weighted sums float32[K, resamples] of float64[K, n] per-item `sums` and float64[K] `unseen`."""
-        items = np.ascontiguousarray(sums, dtype=np.float32)
-        extra = unseen.astype(np.float32)[:, None]
-        num_items = items.shape[1]
-        if num_items > self.width:
-            raise ValueError(f"{num_items} items, but weights for {self.width}")
-        parts = [items @ block[:, :num_items].T + extra * block[:, -1] for block in self.blocks()]
-        return np.concatenate(parts, axis=1)
+        items = np.column_stack([unseen, sums]).astype(np.float32)
+        if items.shape[1] > self.width + 1:
+            raise ValueError(f"{sums.shape[1]} items, but weights for {self.width}")
+        return np.concatenate([items @ block[: items.shape[1]] for block in self.blocks()], axis=1)
 
 
 def _rank(num_draws: int, alpha: float) -> int:

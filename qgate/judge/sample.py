@@ -1,23 +1,19 @@
-"""Pairs or token tables in, one sample of independent items out, and its estimate. Touches nothing.
+"""Sums per item in, one sample of independent items out, and its estimate. Touches nothing.
 
 Items are the clusters: an item's twins, profiles, seeds and tokens are summed up before anything is inferred.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qgate.judge.arms import Pair, Scope
-from qgate.judge.criteria import RowMetric, Support, came
-from qgate.judge.resample import Draws, Interval, Unseen, ratio_upper
+from qgate.judge.criteria import Support
+from qgate.judge.resample import Draws, Floats, Interval, Unseen, ratio_upper
 from qgate.judge.tokens import TokenTable
 from qgate.schemas.verdict import Estimate
-
-Floats = NDArray[np.float64]
 
 METHOD = "reweighted items and a worst unseen one"
 WORST_FACTOR = 3.0
@@ -62,41 +58,6 @@ class Sample:
         return None if self.bases is None or not self.bases.size else float(self.bases.mean())
 
 
-def from_pairs(pairs: Iterable[Pair], metric: RowMetric) -> Sample:
-    """The mean harm over items of the mean harm over an item's pairs.
-
-    Where the reference answered and the other arm did not, the pair counts as the greatest harm (a metric without one
-    loses the pair); where the reference did not answer, nothing can be said. Both are counted as missing.
-    """
-    clusters: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
-    num_missing = num_expected = 0
-    for pair in pairs:
-        answered = pair.reference is not None and came(pair.reference)
-        before = metric.level(pair.reference) if pair.reference is not None and answered else float("nan")
-        if metric.support.open and answered and np.isnan(before):
-            continue  # scored on a part of the answers only, and this one is not in it
-        num_expected += 1
-        if np.isnan(before):
-            num_missing += 1
-            continue
-        harm, after = _harm(pair, metric)
-        if np.isnan(harm):
-            num_missing += 1
-            if metric.support.open:
-                continue
-            harm = metric.support.greatest
-        clusters.setdefault(pair.row.cluster, []).append((harm, before, after))
-    means = np.array([_mean(clusters[key]) for key in sorted(clusters)]).reshape(-1, 3)
-    sample = of_items(means[:, 0], np.ones(len(means)), metric.support, sum(map(len, clusters.values())))
-    return replace(
-        sample,
-        num_missing=num_missing,
-        num_expected=num_expected,
-        bases=means[:, 1],
-        other_value=_nanmean(means[:, 2]),
-    )
-
-
 def of_items(numerators: Floats, denominators: Floats, support: Support, num_pairs: int) -> Sample:
     """A sample of float64[n] items whose own ratios lie within `support`."""
     high, low = unseen_items(numerators, denominators, support)
@@ -132,49 +93,13 @@ def relative(sample: Sample) -> Sample:
     return replace(sample, denominators=sample.bases, unseen_high=Unseen(1.0, 1.0), unseen_low=Unseen(1.0, 0.0))
 
 
-def _harm(pair: Pair, metric: RowMetric) -> tuple[float, float]:
-    if pair.reference is None or pair.other is None or not came(pair.other):
-        return float("nan"), float("nan")
-    return metric.harm(pair.reference, pair.other), metric.level(pair.other)
-
-
-def _mean(values: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
-    harms, before, after = zip(*values, strict=True)
-    known = [value for value in after if not np.isnan(value)]
-    return sum(harms) / len(harms), sum(before) / len(before), sum(known) / len(known) if known else float("nan")
-
-
-def _nanmean(values: Floats) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else None
-
-
-@dataclass(frozen=True)
-class Positions:
-    """The token positions in scope: bool[T] `use`, and for those int64 `cluster`, numbered below `num_items`."""
-
-    use: NDArray[np.bool_]
-    cluster: NDArray[np.int64]
-    num_items: int
-
-
-def positions(tokens: TokenTable, scope: Scope, finite: Floats) -> Positions:
-    """The positions of the answers in scope at which float64[T] `finite` is a number, with their items."""
-    inside = np.array([row in scope for row in tokens.rows])
-    names = sorted({row.cluster for row in tokens.rows})
-    number = {name: index for index, name in enumerate(names)}
-    of_answer = np.array([number[row.cluster] for row in tokens.rows])
-    use = inside[tokens.answer] & np.isfinite(finite)
-    present, cluster = np.unique(of_answer[tokens.answer[use]], return_inverse=True)
-    return Positions(use, cluster, int(present.size))
-
-
-def from_tokens(tokens: TokenTable, harms: Floats, scope: Scope, support: Support) -> Sample:
-    """The mean of float64[T] `harms` over the token positions of the answers in scope, positions within items."""
-    at = positions(tokens, scope, harms)
-    sums = np.bincount(at.cluster, weights=harms[at.use], minlength=at.num_items).astype(np.float64)
-    counts = np.bincount(at.cluster, minlength=at.num_items).astype(np.float64)
-    return of_items(sums, counts, support, int(counts.sum()))
+def from_tokens(tokens: TokenTable, harms: Floats, inside: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Sums and counts per item, float64[n] each, of float64[T] `harms` over the positions of the answers `inside`."""
+    use = inside[tokens.answer] & np.isfinite(harms)
+    sums = np.bincount(tokens.cluster[use], weights=harms[use])
+    counts = np.bincount(tokens.cluster[use])
+    some = counts > 0
+    return np.asarray(sums[some]), counts[some].astype(np.float64)
 
 
 def interval(sample: Sample, alpha: float, draws: Draws) -> Interval:
@@ -203,6 +128,11 @@ def standard_error(sample: Sample) -> float | None:
         return None
     residuals = sample.numerators - sample.value * sample.denominators
     return float(np.sqrt((residuals**2).sum() / (n - 1) / n) / size)
+
+
+def lower_bound(sample: Sample, alpha: float, draws: Draws) -> float:
+    """The lower bound of `interval` alone."""
+    return -float(ratio_upper(-sample.numerators[None], sample.denominators, sample.unseen_low, alpha, draws)[0])
 
 
 def estimate(sample: Sample, alpha: float, draws: Draws) -> Estimate:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qgate.judge.arms import Scope
 from qgate.schemas.answers import TokenScores
 from qgate.schemas.evidence import Row
 
@@ -40,6 +42,16 @@ class TokenTable:
     covered: Floats
     num_expected: int
     """Answers that the baseline scored; `rows` are those that the other arm scored too, token for token."""
+
+    @cached_property
+    def cluster(self) -> NDArray[np.int64]:
+        """int64[T]: the item of each position, numbered in the order of their names."""
+        number = {name: index for index, name in enumerate(sorted({row.cluster for row in self.rows}))}
+        return np.array([number[row.cluster] for row in self.rows], dtype=np.int64)[self.answer]
+
+    def within(self, scope: Scope) -> NDArray[np.bool_]:
+        """bool[A]: which answers are in scope."""
+        return np.array([row in scope for row in self.rows], dtype=bool)
 
     @property
     def num_not_finite(self) -> int:

@@ -49,7 +49,7 @@ class Bench:
         """Lay out the evidence."""
         arms = Arms.of(evidence)
         statistics = recipe.statistics
-        draws = Draws(statistics.resamples, statistics.seed, width=max(arms.num_items, 1))
+        draws = Draws(statistics.resamples, statistics.seed, width=max(len(arms.clusters), 1))
         return cls(evidence, recipe, Case(arms, _tokens(evidence, arms), statistics.alpha, draws))
 
     @cached_property

@@ -13,9 +13,11 @@ from qgate.scorers.text import Phrase, find, normalise
 
 _EDGES = " \t\n.,;:!?…。，、；：！？؟،؛·*_`#\"'「」『』《》()（）[]【】¿¡"
 _LETTERS = r"A-ZА-Я\u0600-\u06ff\u0e00-\u0e7f'"
-_CLAIMS = "IS|是|为|選|选|は|ОТВЕТ|ES|คือ|ข้อ|هي|هو"
+_CLAIMS = "IS|OPTION|是|为|選|选|择|擇|は|ОТВЕТ|ВАРИАНТ|ES|OPCI[OÓ]N|คือ|ข้อ|هي|هو|الخيار"
+_CONFIRMS = "IS (?:THE )?(?:CORRECT|RIGHT)|(?:是|は)?(?:正确|正確|对的|正しい)|ES (?:LA )?CORRECT|ВЕРН|ПРАВИЛЬН|ถูก|صحيح"
 _ARTICLE = r"(?<=[AАВ])[ ][A-ZА-Я]"  # `is a lamp`, `в саду`: a word of the sentence, no letter of an option
-_LOOKALIKES = str.maketrans("АВСЕНКМОРТХ", "ABCEHKMOPTX")
+_LOOKALIKES = str.maketrans("АВСЕН", "ABCEH")
+_ALONE = re.compile(r"(?<![\w])[АВСЕН](?![\w])")
 
 
 class ExactArgs(Frozen):
@@ -67,14 +69,16 @@ def _lettered(text: str, letters: str) -> str | None:
     """The one letter that the answer opens with or names: `B`, `(b)`, `**B**`, `答案是B`, `Answer: B`."""
     upper = normalise(text).upper()
     if letters.isascii():
-        upper = upper.translate(_LOOKALIKES)
+        upper = _ALONE.sub(lambda match: match[0].translate(_LOOKALIKES), upper)
     folded = {normalise(letter).upper(): letter for letter in letters}
     one = "|".join(map(re.escape, folded))
     opening = re.match(rf"[\W_]*({one})(?:\s*[.)\]:、*]|\s*\Z)", upper)
     if opening:
         return folded[opening[1]]
-    claimed = re.finditer(rf"(?:[:(*]|{_CLAIMS})\s*\W?(?<![{_LETTERS}])({one})(?![{_LETTERS}])(?!{_ARTICLE})", upper)
-    named = {match[1] for match in claimed}
+    alone = rf"(?<![{_LETTERS}])({one})(?![{_LETTERS}])"
+    before = re.finditer(rf"(?:[:(*]|{_CLAIMS})\s*\W?{alone}(?!{_ARTICLE})", upper)
+    after = re.finditer(rf"{alone}\W{{0,3}}(?:{_CONFIRMS})", upper)
+    named = {match[1] for match in (*before, *after)}
     return folded[named.pop()] if len(named) == 1 else None
 
 

@@ -35,7 +35,9 @@ OPTIONS = {"answer": "B", "options": ["a red lamp", "a blue lamp", "a green lamp
 @pytest.mark.parametrize(
     "text",
     ["B", "b", "(B)", "**B**", "B. a blue lamp", "B) because A is red", "The answer is B.", "Answer: B", "答案是B", "选B", "Ｂ",
-     "В", "答案：（B）", "Ответ: B", "คำตอบคือ B", "It is a blue lamp.", "A BLUE  lamp"],
+     "В", "答案：（B）", "Ответ: B", "คำตอบคือ B",
+     "B is correct.", "**B** is the right one", "我选择B", "B是正确的", "La opción B", "Вариант B верный",
+     "It is a blue lamp.", "A BLUE  lamp"],
 )  # fmt: skip
 def test_the_right_option(text: str) -> None:
     assert choice(text, OPTIONS, "en") == 1.0
@@ -44,7 +46,7 @@ def test_the_right_option(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["A", "C.", "D", "", "Because", "A or B", "The answer is A. The answer is B.", "a red lamp or a blue lamp", "lamp",
-     "answer is C, not the blue one", "🙂"],
+     "answer is C, not the blue one", "A is correct", "🙂"],
 )  # fmt: skip
 def test_another_option_or_none(text: str) -> None:
     assert choice(text, OPTIONS, "en") == 0.0

@@ -65,20 +65,31 @@ def folder_of(lock: Lock) -> Path:
 
 
 def resolve(spec: str) -> Tool:
-    """The tool that `spec` names. Raises EnvError, with the command that mends it."""
+    """The tool that `spec` names. Raises EnvError, with the command that mends it.
+
+    `QGATE_PYTHON_<LOCK>` (QGATE_PYTHON_VLLM) puts a python of the user's in the place of a locked environment, for an
+    image that has the tool already.
+    """
     if spec == "current":
         return Tool(Path(sys.executable), _identity(distributions.current()))
     if os.sep in spec or spec.startswith("~"):
-        python = Path(spec).expanduser().absolute()
-        if not python.is_file() or not os.access(python, os.X_OK):
-            raise EnvError(f"no python at {spec}", advice="name an executable, `current`, or a lock: `qgate env list`")
-        return Tool(python, _identity(distributions.probe(python)))
+        return _given(spec, "name an executable, `current`, or a lock: `qgate env list`")
     lock = locks.find(spec)
+    if chosen := os.environ.get(variable := f"QGATE_PYTHON_{lock.name.upper().replace('-', '_')}"):
+        return _given(chosen, f"{variable} must name an executable; unset it to use the locked environment")
     state, detail = _state(lock)
     if state != "built":
         raise EnvError(f"the environment {lock.name!r} {detail}", advice=f"qgate env build {lock.name}")
     python = folder_of(lock) / "bin" / "python"
     return Tool(python, _identity(_interpreter(python)))
+
+
+def _given(spec: str, advice: str) -> Tool:
+    """A python that the user manages: identified by what is installed for it. Raises EnvError."""
+    python = Path(spec).expanduser().absolute()
+    if not python.is_file() or not os.access(python, os.X_OK):
+        raise EnvError(f"no python at {spec}", advice=advice)
+    return Tool(python, _identity(distributions.probe(python)))
 
 
 def packages(tool: Tool, names: Iterable[str]) -> dict[str, str]:

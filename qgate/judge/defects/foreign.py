@@ -57,27 +57,35 @@ NONE = Foreign((), False)
 def find_foreign(seen: Seen, wishes: Asked) -> Foreign:
     """What of the answer is in a script that is not at home in it."""
     text = seen.text or ""
-    reference = seen.reference.text if seen.reference is not None else None
     if scripts.is_plain(text) or mentions.ANY in wishes.languages:
         return NONE
+    home = _home(seen, wishes)
+    if home is not None and not (home & _SPACED) and not scripts.has_others(text, home):
+        return NONE
     spans = scripts.stretches(text)
-    home = _home(seen, wishes, reference)
-    unspoken = home is None
     breaks_in = _is_mid_sentence(text, next(span for span in spans if span.script != "Latin"))
-    if home is None:
-        home = {"Latin"} if breaks_in else _fair_shares(spans)
-    inside = {index for index in range(len(spans)) if _inside_word(text, spans, index)}
-    suspects = [span for index, span in enumerate(spans) if span.script not in home or index in inside]
-    if not suspects:
-        return NONE
-    named = mentions.mentioned(text[:_NAMED_CHARS])
-    if mentions.ANY in named or len(named) >= _MANY_NAMES:
-        return NONE
-    setting = _Setting(text, named, text.lstrip()[:1] in {"{", "["} or "```json" in text)
-    found = [span for span in suspects if span.script in home or not setting.excuses(span)]
+    at_home = home or (scripts.LATIN if breaks_in else _fair_shares(spans))
+    suspects = [
+        span for index, span in enumerate(spans) if span.script not in at_home or _inside_word(text, spans, index)
+    ]  # fmt: skip
+    found = _unexcused(seen, suspects, at_home) if suspects else []
     if found and find_misread(text) is not None:
         return NONE  # letters made by a wrong encoding are no other language
-    return Foreign(_joined(found), unspoken, breaks_in)
+    return Foreign(_joined(found), home is None, breaks_in)
+
+
+def _unexcused(seen: Seen, suspects: list[Stretch], home: frozenset[str]) -> list[Stretch]:
+    """Those that neither what the answer says nor the baseline's answer accounts for."""
+    text = seen.text or ""
+    named = mentions.mentioned(text[:_NAMED_CHARS])
+    if mentions.ANY in named or len(named) >= _MANY_NAMES:
+        return []
+    reference = seen.reference.text if seen.reference is not None else None
+    shown = scripts.weights(reference) if reference else {}
+    setting = _Setting(text, named, text.lstrip()[:1] in {"{", "["} or "```json" in text)
+    return [
+        span for span in suspects if span.script in home or (span.script not in shown and not setting.excuses(span))
+    ]  # fmt: skip
 
 
 def _joined(found: list[Stretch]) -> tuple[Stretch, ...]:
@@ -93,26 +101,28 @@ def _joined(found: list[Stretch]) -> tuple[Stretch, ...]:
     return tuple(joined)
 
 
-def _home(seen: Seen, wishes: Asked, reference: str | None) -> set[str] | None:
+def _home(seen: Seen, wishes: Asked) -> frozenset[str] | None:
     """Scripts that the answer may use, or None where neither prompt nor baseline nor language says."""
-    known = {"Latin", *wishes.languages}
-    expected = set(OF_LANGUAGE.get((seen.language or "").split("-")[0].lower(), ()))
-    asked = {script for script, weight in wishes.weights.items() if weight >= 1}
-    shown = set(scripts.weights(reference)) if reference and not scripts.is_plain(reference) else set()
-    if not (wishes.known or seen.language or (reference and reference.strip())):
+    compared = seen.reference is not None and bool((seen.reference.text or "").strip())
+    if not (wishes.known or seen.language or compared):
         return None
-    home = known | expected | asked | shown
-    return home | {"Han"} if "Kana" in home else home
+    expected = OF_LANGUAGE.get((seen.language or "").split("-")[0].lower(), ())
+    asked = {script for script, weight in wishes.weights.items() if weight >= 1}
+    return _with_han({"Latin", *wishes.languages, *expected, *asked})
 
 
-def _fair_shares(spans: list[Stretch]) -> set[str]:
+def _with_han(home: set[str]) -> frozenset[str]:
+    return frozenset(home | {"Han"} if "Kana" in home else home)
+
+
+def _fair_shares(spans: list[Stretch]) -> frozenset[str]:
     """Latin, and the scripts that hold a fair part of the text."""
     weight: dict[str, float] = {}
     for span in spans:
         weight[span.script] = weight.get(span.script, 0.0) + span.weight
     total = sum(weight.values())
     home = {"Latin"} | {script for script, part in weight.items() if part >= _FAIR_PART * total}
-    return home | {"Han"} if "Kana" in home or "Hangul" in home else home
+    return _with_han(home | {"Han"} if "Hangul" in home else home)
 
 
 def _is_mid_sentence(text: str, span: Stretch) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 # Order matters for speed only: the first that matches wins, and the blocks are disjoint.
 BLOCKS: dict[str, str] = {
@@ -48,11 +49,10 @@ BLOCKS: dict[str, str] = {
     "\ua000-\ua63f\ua6a0-\ua6ff\ua800-\ua8df\ua930-\ua95f\ua980-\uaaff\uab70-\uabff\U00010280-\U0001cfff"
     "\U0001e000-\U0001e8ff",
 }
-UNSPACED = frozenset({"Han", "Kana", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"})
+LATIN = frozenset({"Latin"})
 DENSE = frozenset({"Han", "Kana", "Hangul"})
 
 _RUN = re.compile("|".join(f"(?P<{name}>[{block}]+)" for name, block in BLOCKS.items()))
-_NOT_LATIN = re.compile("[" + "".join(block for name, block in BLOCKS.items() if name != "Latin") + "]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,18 @@ class Stretch:
 
 def is_plain(text: str) -> bool:
     """Whether every letter of `text` is Latin (or it has none). Fast."""
-    return text.isascii() or _NOT_LATIN.search(text) is None
+    return text.isascii() or not has_others(text, LATIN)
+
+
+@lru_cache(maxsize=64)
+def _outside(home: frozenset[str]) -> re.Pattern[str]:
+    blocks = "".join(block for name, block in BLOCKS.items() if name not in home)
+    return re.compile(f"[{blocks}]" if blocks else r"(?!)")
+
+
+def has_others(text: str, home: frozenset[str]) -> bool:
+    """Whether some letter of `text` is in a script that is not in `home`. Fast."""
+    return _outside(home.intersection(BLOCKS)).search(text) is not None
 
 
 def words(text: str) -> Iterator[Stretch]:

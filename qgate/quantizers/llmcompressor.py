@@ -52,7 +52,7 @@ class Options(Frozen):
         default="static", description="gptq: order of columns by activation; `static` costs nothing when served"
     )
     block_size: int = Field(default=128, ge=8, le=4096, description="gptq: columns solved in one pass")
-    n_grid: int = Field(default=20, ge=2, le=100, description="awq: grid points; time is samples × tokens × points")
+    n_grid: int = Field(default=20, ge=4, le=100, description="awq: grid points; time is samples × tokens × points")
     duo_scaling: Literal["both"] | bool = Field(
         default=True,
         description="awq: scales from activations and weights (true), activations only, or the best of both",

@@ -44,7 +44,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 PACKAGES = ("torch", "transformers", "llmcompressor", "compressed-tensors", "safetensors", "numpy")
 MODIFIERS = {kind.__name__: kind for kind in (AWQModifier, GPTQModifier, QuantizationModifier, SmoothQuantModifier)}
 OVER_LAYERS = frozenset({"AWQModifier", "GPTQModifier", "SmoothQuantModifier"})
-WEIGHTS_AND_CONFIG = ("config.json", "recipe.yaml")
+CARRIED = frozenset({".json", ".jinja", ".model", ".txt", ".tiktoken"})
+"""Suffixes of tokenizer, template and generation config files."""
 
 
 class Refusal(Exception):
@@ -207,10 +208,8 @@ def save(model: PreTrainedModel, source: Path, output: Path) -> None:
     """Save compressed weights and config; tokenizer, template and generation config are the source's, byte for byte."""
     model.save_pretrained(output, save_compressed=True)
     for file in source.iterdir():
-        carried = (
-            file.suffix in {".json", ".jinja", ".model", ".txt", ".tiktoken"} and file.name not in WEIGHTS_AND_CONFIG
-        )
-        if file.is_file() and carried and not file.name.endswith(".safetensors.index.json"):
+        has_own = file.name == "config.json" or file.name.endswith(".safetensors.index.json")
+        if file.is_file() and file.suffix in CARRIED and not has_own:
             shutil.copyfile(file, output / file.name)
     for file in output.iterdir():
         file.chmod(0o644)

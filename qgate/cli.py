@@ -56,6 +56,35 @@ def _recipe_verbs(verbs: Any) -> None:
     which.add_argument("--quantizer", metavar="NAME", help="options of this quantizer")
 
 
+def _promotion_verbs(verbs: Any) -> None:
+    verify = _verb(
+        verbs, "verify", "verify:verify", "hold a checkpoint's bytes against a run's evidence; exit 1: refused"
+    )
+    _demand(verify)
+    sign = _verb(verbs, "sign", "verify:sign", "sign evidence with a private key (PEM), as a DSSE envelope")
+    sign.add_argument("evidence", type=Path)
+    sign.add_argument("--key", type=Path, required=True, metavar="KEY.pem")
+    sign.add_argument("--out", type=Path, metavar="FILE", help="default: evidence.intoto.jsonl beside it")
+
+
+def _demand(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("checkpoint", type=Path, help="the directory that is to be promoted")
+    parser.add_argument("--evidence", type=Path, required=True, metavar="FILE", help="evidence.intoto.json, or signed")
+    parser.add_argument(
+        "--tier", action="extend", nargs="+", required=True, metavar="NAME", help="tiers that it must have passed for"
+    )
+    parser.add_argument("--max-age", metavar="30d", help="oldest evidence that is accepted (h, d, w)")
+    parser.add_argument(
+        "--evalset",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="NAME@V",
+        help="sets that must have been used, whole",
+    )
+    parser.add_argument("--key", type=Path, metavar="KEY.pub", help="public key that must have signed the evidence")
+
+
 def _env_verbs(verbs: Any) -> None:
     env = _verb(verbs, "env", "env:show", "the locked environments of the heavy tools: build, list, remove")
     what = env.add_subparsers(dest="what", metavar="WHAT", required=True)
@@ -113,6 +142,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"qgate {__version__}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
     _recipe_verbs(verbs)
+    _promotion_verbs(verbs)
     _env_verbs(verbs)
     _evalset_verbs(verbs)
     _other_verbs(verbs)

@@ -15,6 +15,7 @@
     │       ├── StartError          a server did not become ready
     │       ├── DiedError           a server ended while work was in flight
     │       └── HungError           a server made no progress
+    ├── Refused              → 1    a checkpoint may not be promoted on this evidence
     └── Interrupted          → 130  Ctrl-C or SIGTERM; what was finished is kept
 
 Exit codes: 0 every tier's default variant passes; 1 a tier fails; 2 user error; 3 inconclusive or could not judge;
@@ -106,6 +107,12 @@ class DiedError(EngineError):
 
 class HungError(EngineError):
     """A server made no progress for longer than the watchdog allows."""
+
+
+class Refused(QgateError):
+    """The input can be read, and it says that the checkpoint may not be promoted."""
+
+    exit_code = ExitCode.FAIL
 
 
 class Interrupted(QgateError):

@@ -12,6 +12,9 @@ from qgate.io import hashes, tensors
 from qgate.io import precision as precisions
 from qgate.schemas.checkpoint import Checkpoint, Making
 
+MODEL_CARD = Path("README.md")
+"""Says of a checkpoint what was found on it, and decides no byte of an answer; `qgate promote` writes into it."""
+
 
 def read(
     folder: Path,
@@ -25,8 +28,7 @@ def read(
     folder = folder.absolute()
     config = read_config(folder)
     found = tensors.read(folder)
-    files = [file for file in sorted(folder.rglob("*")) if file.is_file() and not _is_hidden(file.relative_to(folder))]
-    records = hashes.records(files)
+    records = hashes.records(files(folder))
     return Checkpoint(
         name=name,
         path=folder,
@@ -61,6 +63,10 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def _is_hidden(relative: Path) -> bool:
-    """Whether it is a tool's bookkeeping (.git, .cache) rather than the model's."""
-    return any(part.startswith(".") for part in relative.parts)
+def files(folder: Path) -> list[Path]:
+    """Every file that an engine may read: all but the model card and tools' bookkeeping (.git, .cache)."""
+    return [path for path in sorted(folder.rglob("*")) if path.is_file() and _is_read(path.relative_to(folder))]
+
+
+def _is_read(relative: Path) -> bool:
+    return relative != MODEL_CARD and not any(part.startswith(".") for part in relative.parts)

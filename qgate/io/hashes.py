@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from qgate.errors import StoreError
@@ -13,6 +14,7 @@ from qgate.io.home import home
 from qgate.schemas.checkpoint import FileRecord
 
 MAX_ENTRIES = 20_000
+NUM_THREADS = 4
 
 
 def records(files: Iterable[Path]) -> dict[Path, FileRecord]:
@@ -35,6 +37,14 @@ def records(files: Iterable[Path]) -> dict[Path, FileRecord]:
         with contextlib.suppress(StoreError):  # a cache: without it the files are hashed again
             write_text(cache, json.dumps(merged, indent=0))
     return found
+
+
+def afresh(files: Iterable[Path]) -> dict[Path, FileRecord]:
+    """Hash and size of each file as it is now, whatever is remembered."""
+    files = list(files)
+    with ThreadPoolExecutor(NUM_THREADS) as pool:
+        found = pool.map(lambda file: FileRecord(sha256=sha256_file(file), size_bytes=file.stat().st_size), files)
+        return dict(zip(files, found, strict=True))
 
 
 def _read(cache: Path) -> dict[str, list[int | str]]:

@@ -1,6 +1,6 @@
 """A judged run in, its folder of reports out. Writes disk.
 
-recipe.yaml run.json verdict.json report.html junit.xml summary.md answers.parquet logs/
+recipe.yaml run.json verdict.json evidence.intoto.json report.html junit.xml summary.md comment.md answers.parquet logs/
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from qgate import __version__
-from qgate.io import artefact, host
+from qgate.io import artefact, evalsets, host
 from qgate.io.files import write_bytes, write_text
-from qgate.reports import html, junit, markdown, table
+from qgate.reports import html, junit, markdown, statement, table
 from qgate.reports.bundle import ReportBundle
 from qgate.rooms.arms import facts_of
 from qgate.rooms.prepare import Prepared
@@ -24,6 +24,7 @@ from qgate.rooms.work import Work
 from qgate.schemas.answers import EngineFacts
 from qgate.schemas.evidence import Evidence
 from qgate.schemas.run import ArmRecord, Run
+from qgate.schemas.statement import JudgedSet
 from qgate.schemas.verdict import VerdictSheet
 
 
@@ -40,6 +41,8 @@ def publish(
     write_text(folder / "report.html", html.render(bundle))
     write_text(folder / "junit.xml", junit.render(run, sheet))
     write_text(folder / "summary.md", markdown.render(run, sheet))
+    write_text(folder / "comment.md", markdown.comment(run, sheet))
+    write_text(folder / "evidence.intoto.json", statement.render(bundle, _judged_sets(prepared)))
     buffer = io.BytesIO()
     pq.write_table(table.build(evidence.rows), buffer)
     write_bytes(folder / "answers.parquet", buffer.getvalue())
@@ -67,6 +70,17 @@ def _run(prepared: Prepared, work: Work, started: datetime) -> Run:
         timings_s={**work.timings_s, "total": (datetime.now(UTC) - started).total_seconds()},
         failures=dict(work.failures),
     )
+
+
+def _judged_sets(prepared: Prepared) -> dict[str, JudgedSet]:
+    """By `name@version`: what was used of each set, and how much there is of it."""
+    found = {}
+    for use, judged in zip(prepared.loaded.recipe.evalsets, prepared.evalsets.values(), strict=True):
+        whole = evalsets.read_manifest(evalsets.resolve(use.name, prepared.loaded.base))
+        found[f"{judged.name}@{judged.version}"] = JudgedSet(
+            sha256=judged.sha256, num_items=len(judged.items), num_items_in_set=whole.num_items
+        )
+    return found
 
 
 def _facts(work: Work) -> dict[str, EngineFacts]:

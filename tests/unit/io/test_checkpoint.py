@@ -40,6 +40,17 @@ def test_the_digest_is_of_the_bytes_not_of_the_place(tmp_path: Path) -> None:
     assert checkpoint.read(tmp_path / "b", "other").digest != first.digest
 
 
+def test_the_model_card_is_not_part_of_it(tmp_path: Path) -> None:
+    """It is written after the verdict, and no engine reads it; a README further down might be read."""
+    folder = write_checkpoint(tmp_path / "model")
+    before = checkpoint.read(folder, "m").digest
+    (folder / "README.md").write_text("# A model", encoding="utf-8")
+    assert checkpoint.read(folder, "m").digest == before
+    (folder / "docs").mkdir()
+    (folder / "docs" / "README.md").write_text("# More", encoding="utf-8")
+    assert checkpoint.read(folder, "m").digest != before
+
+
 def test_hidden_bookkeeping_is_not_part_of_it(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path / "m")
     before = checkpoint.read(folder, "x").digest

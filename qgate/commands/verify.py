@@ -1,0 +1,63 @@
+"""`qgate verify` and `qgate sign`: whether the bytes about to be promoted are those that were judged, and passed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from qgate.errors import ExitCode, UserError
+from qgate.io import envelope, signing
+from qgate.io.files import write_text
+from qgate.judge.promotion import Demand, span
+from qgate.rooms.verify import Verified
+from qgate.rooms.verify import verify as hold_against
+
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+def verify(arguments: argparse.Namespace) -> ExitCode:
+    """Say what the checkpoint is and passed for. Raises Refused, UserError."""
+    sys.stdout.write(describe(verified(arguments), arguments.tier))
+    return ExitCode.PASS
+
+
+def verified(arguments: argparse.Namespace) -> Verified:
+    """The checkpoint of `arguments`, held against its evidence. Raises Refused, UserError."""
+    demand = Demand(
+        tiers=tuple(arguments.tier),
+        evalsets=tuple(arguments.evalset),
+        max_age=None if arguments.max_age is None else duration(arguments.max_age),
+    )
+    return hold_against(arguments.checkpoint, arguments.evidence, demand, datetime.now(UTC), arguments.key)
+
+
+def describe(found: Verified, tiers: list[str]) -> str:
+    """Three lines for a person."""
+    said = found.statement.predicate
+    age = span(datetime.now(UTC) - said.finished_at)
+    return (
+        f"{found.checkpoint} is {found.variant} ({said.variants[found.variant].precision}), byte for byte as judged\n"
+        f"  passed for {', '.join(tiers)} in run {said.run_id}, {age} ago, with the engine {said.engine}\n"
+        f"  evidence: {found.signature}\n"
+    )
+
+
+def duration(text: str) -> timedelta:
+    """`30d`, `12h`, `2w`. Raises UserError."""
+    match = re.fullmatch(r"(\d{1,6})([hdw])", text)
+    if match is None:
+        raise UserError(f"{text!r} is no length of time", advice="write hours, days or weeks: 12h, 30d, 2w")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def sign(arguments: argparse.Namespace) -> ExitCode:
+    """Write the signed evidence beside the bare one. Raises UserError, ArtefactError."""
+    output: Path = arguments.out or arguments.evidence.with_suffix(".jsonl")
+    signed, keyid = signing.sign(envelope.read(arguments.evidence), arguments.key)
+    write_text(output, json.dumps(signed) + "\n")
+    sys.stdout.write(f"{output}: signed with {keyid[:16]}…\n")
+    return ExitCode.PASS

@@ -1,0 +1,81 @@
+"""Evidence files: a path in, the statement and its signatures out, unchecked. Reads the disk.
+
+A file holds a bare statement, a DSSE envelope around it (https://github.com/secure-systems-lab/dsse), or a sigstore
+bundle around that.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from qgate.errors import ArtefactError
+from qgate.schemas.statement import PREDICATE_TYPE, STATEMENT_TYPE, Statement
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+WHICH = "name the evidence.intoto.json of a run, or what `qgate sign` made of it"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A statement, the very bytes that it was read from, and who signed them."""
+
+    statement: Statement
+    payload: bytes
+    payload_type: str = PAYLOAD_TYPE
+    signatures: tuple[tuple[str, bytes], ...] = ()
+    """Key id (a hint, possibly empty) and signature; none where the evidence is not signed."""
+
+
+def read(path: Path) -> Evidence:
+    """The evidence in `path`, signed or not. Raises ArtefactError where it is damaged or of another kind."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ArtefactError(f"cannot read {path}: {error.strerror}", advice=WHICH) from error
+    value = _mapping(raw, path)
+    envelope = value.get("dsseEnvelope", value)
+    if not isinstance(envelope, dict) or "payload" not in envelope:
+        return Evidence(_statement(value, path), raw)
+    try:
+        payload = _bytes(envelope, "payload")
+        signatures = tuple((str(each.get("keyid", "")), _bytes(each, "sig")) for each in envelope["signatures"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ArtefactError(f"the envelope in {path} is damaged: {error}", advice="fetch it again") from error
+    kind = str(envelope.get("payloadType"))
+    return Evidence(_statement(_mapping(payload, path), path), payload, kind, signatures)
+
+
+def _bytes(fields: Mapping[str, Any], name: str) -> bytes:
+    return b64decode(fields[name], validate=True)
+
+
+def _mapping(raw: bytes, path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(raw)
+    except ValueError as error:
+        raise ArtefactError(f"{path} is not one JSON document: {error}", advice=WHICH) from error
+    if not isinstance(value, dict):
+        raise ArtefactError(f"{path} holds no in-toto statement", advice=WHICH)
+    return value
+
+
+def _statement(value: dict[str, Any], path: Path) -> Statement:
+    if value.get("_type") != STATEMENT_TYPE:
+        raise ArtefactError(f"{path} holds no in-toto statement (_type: {value.get('_type')})", advice=WHICH)
+    if value.get("predicateType") != PREDICATE_TYPE:
+        raise ArtefactError(
+            f"{path} is evidence of another kind: {value.get('predicateType')}, not {PREDICATE_TYPE}", advice=WHICH
+        )
+    try:
+        return Statement.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ArtefactError(f"{path} is damaged: {place}: {first['msg']}", advice="fetch it again") from error

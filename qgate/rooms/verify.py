@@ -1,0 +1,49 @@
+"""A checkpoint, evidence and what is demanded in; the variant that it is out, or the reasons against. Reads the disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from qgate.errors import CheckpointError, Refused
+from qgate.io import checkpoint as checkpoints
+from qgate.io import envelope, hashes, signing
+from qgate.io.files import sha256_file
+from qgate.judge.promotion import Demand, weigh
+from qgate.schemas.statement import Statement
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A checkpoint whose bytes were judged and passed, as the statement says."""
+
+    checkpoint: Path
+    variant: str
+    statement: Statement
+    evidence_sha256: str
+    signature: str
+    """For a person: who signed the statement, or that nobody did."""
+
+
+def verify(folder: Path, evidence: Path, demand: Demand, now: datetime, key: Path | None = None) -> Verified:
+    """Hash every file again and hold it against the evidence. Raises Refused, ArtefactError, CheckpointError."""
+    found = envelope.read(evidence)
+    signature = _signature(found, key)
+    if not folder.is_dir():
+        raise CheckpointError(f"no checkpoint directory at {folder}", advice="name the directory to be promoted")
+    records = hashes.afresh(checkpoints.files(folder))
+    files = {path.relative_to(folder).as_posix(): record for path, record in records.items()}
+    weighed = weigh(found.statement, files, demand, now)
+    if weighed.refusals or weighed.variant is None:
+        reasons = "".join(f"\n  - {reason}" for reason in weighed.refusals)
+        raise Refused(f"{folder} may not be promoted:{reasons}")
+    return Verified(folder, weighed.variant, found.statement, sha256_file(evidence), signature)
+
+
+def _signature(found: envelope.Evidence, key: Path | None) -> str:
+    if key is not None:
+        return f"signed with {signing.check(found, key)[:16]}…, the key in {key}"
+    if found.signatures:
+        return "signed, but the signature was not checked: pass --key"
+    return "UNSIGNED: anybody may have edited the evidence"

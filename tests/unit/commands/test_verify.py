@@ -1,0 +1,58 @@
+"""`qgate verify` and `qgate sign` as they are called: exit codes and words."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from qgate.cli import main
+from qgate.commands.verify import duration
+from qgate.errors import ExitCode, UserError
+from tests.unit.promoted import Promoted, key_pair
+
+
+def call(run: Promoted, *more: str | Path, checkpoint: Path | None = None) -> int:
+    words = ["verify", checkpoint or run.good, "--evidence", run.evidence, "--tier", "chat", *more]
+    return main([str(word) for word in words])
+
+
+def test_it_says_what_the_checkpoint_is(promoted: Promoted, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(promoted, "--max-age", "1d", "--evalset", "tiny@1") == ExitCode.PASS
+    said = capsys.readouterr().out
+    assert "is good (W8A8), byte for byte as judged" in said
+    assert "passed for chat in run small-" in said
+    assert "UNSIGNED: anybody may have edited the evidence" in said
+
+
+def test_a_refusal_fails(promoted: Promoted, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(promoted, "--tier", "batch") == ExitCode.FAIL
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "good may not be promoted:\n  - the tier 'batch' does not allow good" in said.err
+
+
+def test_unreadable_evidence_is_the_callers_mistake(promoted: Promoted) -> None:
+    promoted.evidence.write_text("")
+    assert call(promoted) == ExitCode.USER_ERROR
+
+
+def test_sign_and_verify(promoted: Promoted, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    private, public = key_pair(tmp_path)
+    assert main(["sign", str(promoted.evidence), "--key", str(private)]) == ExitCode.PASS
+    signed = tmp_path / "evidence.intoto.jsonl"
+    assert f"{signed}: signed with " in capsys.readouterr().out
+    assert call(promoted, "--key", public) == ExitCode.FAIL  # the bare statement is there still, and unsigned
+    shutil.move(signed, promoted.evidence)
+    assert call(promoted, "--key", public) == ExitCode.PASS
+    assert "evidence: signed with " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("text", "hours"), [("12h", 12), ("30d", 720), ("2w", 336)])
+def test_lengths_of_time(text: str, hours: int) -> None:
+    assert duration(text).total_seconds() == hours * 3600
+
+
+@pytest.mark.parametrize("text", ["", "30", "d", "-1d", "1.5d", "30 d", "1m", "9999999d"])
+def test_what_is_no_length_of_time(text: str) -> None:
+    with pytest.raises(UserError):
+        duration(text)

@@ -7,7 +7,8 @@ from typing import Any
 
 from dice import Dice
 from scene import Scene
-from wishes import WISHES, Params
+from wish import Params
+from wishes import WISHES
 
 
 @dataclass(frozen=True)

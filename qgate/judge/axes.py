@@ -31,7 +31,8 @@ def axes_of(rows: Collection[Row]) -> list[Axis]:
     """The axes along which these rows can be parted: prompt length, what every row has, and the items' own slices."""
     keys = sorted({key for row in rows for key in row.slices} - set(OWN))
     own = [Axis(key, partial(slice_of, key=key), natural) for key in (*OWN, *keys)]
-    return [Axis("prompt length", _prompt_length, natural), *_crossed(rows), *own]
+    lengths = [Axis("prompt length", _prompt_length, natural), Axis("answer length", _answer_length, natural)]
+    return [*lengths, *_crossed(rows), *own]
 
 
 def bucket(value: int, edges: Sequence[int]) -> str:
@@ -61,6 +62,11 @@ def _crossed(rows: Collection[Row]) -> list[Axis]:
 
 def _prompt_length(row: Row) -> str | None:
     return None if row.prompt_tokens is None else bucket(row.prompt_tokens, PROMPT_LENGTHS)
+
+
+def _answer_length(row: Row) -> str | None:
+    """Of the reference's answer: what it takes to answer, not what a variant made of it."""
+    return None if row.completion_tokens is None else bucket(row.completion_tokens, POSITIONS)
 
 
 def _length_and_temperature(row: Row) -> str | None:

@@ -78,7 +78,7 @@ def measure(case: Case, criterion: Criterion, arm: str) -> Measured:
     if criterion.metric == "worst_slice_score_loss":
         return _worst_slice(case, harms, _labels(laid, str(criterion.by), inside))
     if criterion.metric == "output_disagreement" and arm != FLOOR and case.arms.has(FLOOR):
-        harms = harms.over(case.harms(FLOOR, criterion.metric), Support(-1, 1))
+        harms = harms.over(case.harms(FLOOR, criterion.metric))
     sample = harms.sample(inside)
     if criterion.metric == "relative_score_loss":
         sample = relative(sample)

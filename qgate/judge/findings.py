@@ -14,14 +14,16 @@ from qgate.judge.criteria import came, differs, garble, length, score, truncated
 from qgate.judge.tokens import TokenTable
 from qgate.schemas.evidence import Evidence, Row
 from qgate.schemas.recipe import BASELINE, TOKEN_METRICS, Recipe
+from qgate.schemas.verdict import Breakdown
 
 
-def find(case: Case, evidence: Evidence, recipe: Recipe) -> tuple[str, ...]:
+def find(case: Case, evidence: Evidence, recipe: Recipe, breakdowns: Sequence[Breakdown]) -> tuple[str, ...]:
     """Sentences for the report, the gravest first."""
     return (
         *_invalid(evidence),
         *_floor(case.arms),
         *_repeats(case.arms, tuple(recipe.variants)),
+        *_departures(breakdowns),
         *_tokens(case, recipe),
         *_missing(case.arms),
     )
@@ -52,6 +54,25 @@ def _repeats(arms: Arms, variants: Iterable[str]) -> list[str]:
             same = len(known) - int(sum(known))
             tail = "" if same == len(known) else ": its kernels do not repeat themselves"
             said.append(f"{variant} repeats itself in {same} of {len(known)} answers{tail}.")
+    return said
+
+
+TOLD_ALONG = ("output position", "prompt length", "temperature")
+TOLD_OF = ("score_loss", "defect_rate", "output_disagreement", "kl_mean")
+
+
+def _departures(breakdowns: Sequence[Breakdown]) -> list[str]:
+    """Where along positions, lengths and temperatures a variant first leaves the floor: is the damage amplified there?"""
+    along: dict[tuple[str, str], list[Breakdown]] = defaultdict(list)
+    for each in breakdowns:
+        if each.axis in TOLD_ALONG and each.metric in TOLD_OF:
+            along[each.variant, each.axis].append(each)
+    said = []
+    for (variant, axis), parts in sorted(along.items()):
+        left = [f"{part.metric} from {part.first_departure} on" for part in parts if part.first_departure is not None]
+        if left:
+            span = f"{parts[0].labels[0]} to {parts[0].labels[-1]}"
+            said.append(f"Along {axis} ({span}), {variant} leaves the noise floor: {', '.join(left)}.")
     return said
 
 

@@ -52,15 +52,20 @@ class Harms:
             other_value=_level(_means(self.cluster[use], self.after[use])),
         )
 
-    def over(self, noise: Harms, support: Support) -> Harms:
-        """The harm beyond what another arm has at the same request (its mean there; 0 where it has none)."""
+    def over(self, noise: Harms) -> Harms:
+        """The harm beyond what another arm has at the same request (its mean there; 0 where it has none).
+
+        Both arms being held against the same reference, the difference of two shares or scores stays within [−1, 1].
+        """
         known = ~np.isnan(noise.harm) & ~noise.missing
         size = int(max(self.request.max(initial=0), noise.request.max(initial=0))) + 1
         sums = np.bincount(noise.request[known], weights=noise.harm[known], minlength=size)
         counts = np.bincount(noise.request[known], minlength=size)
         at_request = sums / np.maximum(counts, 1)
         over = np.where(self.missing, self.harm, self.harm - at_request[self.request])
-        return replace(self, harm=over, support=support)
+        if self.support.open:
+            return replace(self, harm=over)
+        return replace(self, harm=np.clip(over, -1.0, 1.0), support=Support(-1, 1))
 
 
 def read(laid: Laid, metric: RowMetric) -> Harms:

@@ -48,12 +48,12 @@ def upper_tail(tokens: TokenTable, inside: NDArray[np.bool_], share: float, alph
     order = np.argsort(tokens.kl[use], kind="stable")
     tail = _Tail(tokens.kl[use][order], cluster[order], np.bincount(cluster).astype(np.float64))
     value = float(np.quantile(tail.kl, 1.0 - share, method="inverted_cdf"))
-    outside, _ = _crossing(tail, share, alpha, draws, sign=1.0)
-    _, within = _crossing(tail, share, alpha, draws, sign=-1.0)
+    above, _ = _crossing(tail, share, alpha, draws, sign=1.0)
+    _, below = _crossing(tail, share, alpha, draws, sign=-1.0)
     return Estimate(
         value=value,
-        low=0.0 if within is None else min(float(tail.kl[within]), value),
-        high=None if outside is None else max(float(tail.kl[outside]), value),
+        low=0.0 if below is None else min(float(tail.kl[below]), value),
+        high=None if above is None else max(float(tail.kl[above]), value),
         num_items=tail.sizes.size,
         num_pairs=tail.kl.size,
         method=f"inverted share of positions, {METHOD}",
@@ -61,11 +61,11 @@ def upper_tail(tokens: TokenTable, inside: NDArray[np.bool_], share: float, alph
 
 
 def _crossing(tail: _Tail, share: float, alpha: float, draws: Draws, *, sign: float) -> tuple[int | None, int | None]:
-    """Ranks about the point at which the bound of the share above falls to `share`: the first inside, the last outside.
+    """Ranks about the point at which the bound of the share above falls to `share`: one past it, and one before it.
 
-    sign 1 takes the upper bound of the share, −1 the lower.
+    They are neighbours, or nearly so; each is on its safe side. sign 1 takes the upper bound of the share, −1 the lower.
     """
-    first, last = -1, tail.kl.size  # outside; inside: past the end, where nothing is above
+    first, last = -1, tail.kl.size  # before all, where everything is above; past the end, where nothing is
     for _ in range(NUM_ROUNDS):
         if last - first <= 1:
             break

@@ -24,13 +24,14 @@ from qgate.schemas.verdict import CriterionResult, TierVerdict, VariantVerdict, 
 def judge(evidence: Evidence, recipe: Recipe, run_id: str) -> VerdictSheet:
     """Judge every variant of the recipe in every tier on the evidence of one run."""
     bench = Bench.of(evidence, recipe)
+    breakdowns = breakdown.break_down(bench.case, tuple(recipe.variants))
     return VerdictSheet(
         run_id=run_id,
         recipe=recipe.name,
         engine=evidence.engine,
         tiers=tuple(_judge_tier(bench, name, tier) for name, tier in recipe.tiers.items()),
-        findings=findings.find(bench.case, evidence, recipe),
-        breakdowns=breakdown.break_down(bench.case, tuple(recipe.variants)),
+        findings=findings.find(bench.case, evidence, recipe, breakdowns),
+        breakdowns=breakdowns,
         examples=examples.worst(bench.case.arms, tuple(recipe.variants), evidence.prompts),
         summary=findings.summarise(bench.case, evidence, recipe),
     )

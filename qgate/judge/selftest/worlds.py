@@ -108,17 +108,16 @@ class Skewed:
         """Noise of mean 0 everywhere, and losses of mean `harm`."""
         shape = (num_runs, num_items)
         if self.shape == "rare":
-            loss = (generator.random(shape) < harm / 0.9) * 0.9
-            noise = generator.uniform(-0.01, 0.01, shape)
+            harms = 0.9 * (generator.random(shape) < harm / 0.9) + generator.uniform(-0.01, 0.01, shape)
         elif self.shape == "broad":
-            loss = generator.beta(0.5, 0.5 * (1 / harm - 1), shape) if harm else np.zeros(shape)
-            noise = generator.uniform(-0.05, 0.05, shape)
+            harms = 0.95 * _beta(harm / 0.95, 2 / 3, shape, generator) + generator.uniform(-0.05, 0.05, shape)
         elif self.shape == "mixed":
-            loss = (generator.random(shape) < 0.2) * (generator.beta(0.3, 0.3 * (0.2 / harm - 1), shape) if harm else 0)
+            hit = generator.random(shape) < 0.2
             noise = (generator.random(shape) < 0.1) * generator.uniform(-0.5, 0.5, shape)
+            harms = np.where(hit, _beta(harm / 0.2, 0.75, shape, generator), noise)
         else:
             raise ValueError(f"no shape {self.shape!r}")
-        return Runs(np.clip(loss + noise, -1, 1) if self.shape == "rare" else loss + noise, np.ones(num_items))
+        return Runs(harms, np.ones(num_items))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,108 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from qgate.judge.axes import bucket, natural
+from qgate.judge.verdict import judge
+from qgate.schemas.evidence import DefectHit, Evidence
+from qgate.schemas.recipe import Statistics
+
+from .made import arm, recipe
+from .test_verdict import with_tokens
+
+MADE = recipe([{"metric": "score_loss", "margin": 0.05}])
+WANTED = MADE.model_copy(update={"statistics": Statistics(resamples=4_000)})  # bounds at alpha / 9 need some
+
+
+def damaged_when_hot_and_long():
+    """Damage only at temperature 1.2 and in prompts from 1k on; the floor is quiet."""
+    base, variant = [], []
+    for temperature in (0.0, 0.7, 1.2):
+        for prompt_tokens in (30, 300, 1500):
+            fields = {
+                "temperature": temperature,
+                "profile": f"t{temperature}",
+                "prompt_tokens": prompt_tokens,
+                "evalset": f"facts-{prompt_tokens}",
+                "completion_tokens": 100,
+            }
+            good = [[1.0]] * 40
+            bad = [[float(item % 2)] for item in range(40)] if temperature == 1.2 and prompt_tokens == 1500 else good
+            base += arm("baseline", good, **fields) + arm("baseline", good, replicate=1, **fields)
+            for each in arm("w8a8", bad, **fields):
+                hurt = each.score == 0
+                loop = (DefectHit("repetition_loop", start=5),) if hurt else ()
+                changed = {"identical": not hurt, "first_divergence": 70 if hurt else None, "defects": loop}
+                variant.append(dataclasses.replace(each, **changed))
+    return Evidence(rows=(*base, *variant), engine="vllm")
+
+
+@pytest.fixture(scope="module")
+def sheet():
+    return judge(damaged_when_hot_and_long(), WANTED, "run")
+
+
+def part(sheet, metric, axis):
+    return next(each for each in sheet.breakdowns if (each.metric, each.axis) == (metric, axis))
+
+
+def test_the_first_temperature_and_length_off_the_floor_are_named(sheet):
+    hot = part(sheet, "score_loss", "temperature")
+    assert (hot.labels, hot.first_departure) == (("0", "0.7", "1.2"), "1.2")
+    long = part(sheet, "score_loss", "prompt length")
+    assert (long.labels, long.first_departure) == (("0–49", "256–511", "1024–2047"), "1024–2047")
+    crossed = part(sheet, "defect_rate", "prompt length × temperature")
+    assert crossed.first_departure == "1024–2047 × 1.2"
+    assert crossed.variant_values[-1] == pytest.approx(0.5)
+    assert crossed.floor[-1] == 0.0
+
+
+def test_levels_of_all_three_arms_are_shown(sheet):
+    hot = part(sheet, "score_loss", "temperature")
+    assert hot.baseline == hot.floor == (1.0, 1.0, 1.0)
+    assert hot.variant_values == pytest.approx((1.0, 1.0, 1 - 0.5 / 3))
+    assert hot.num == (120, 120, 120)
+
+
+def test_the_position_of_the_first_change_and_of_defects_is_known_without_token_scores(sheet):
+    changed = part(sheet, "output_disagreement", "output position")
+    assert changed.labels == ("0–15", "16–63", "64–127")
+    assert changed.variant_values[:2] == (0.0, 0.0)
+    assert changed.first_departure == "64–127"
+    loops = part(sheet, "defect_rate", "output position")  # character 5 of 9 in an answer of 100 tokens
+    assert [value > 0 for value in loops.variant_values] == [False, True, False]
+
+
+def test_findings_say_where_it_begins(sheet):
+    assert any(
+        each.startswith("Along temperature (0 to 1.2), w8a8 leaves the noise floor: score_loss from 1.2 on")
+        for each in sheet.findings
+    )
+
+
+def test_nothing_departs_where_nothing_differs():
+    base = [[1.0, 0.0]] * 60
+    rows = []
+    for temperature in (0.0, 1.0):
+        fields = {"temperature": temperature, "profile": f"t{temperature:g}"}
+        rows += arm("baseline", base, **fields) + arm("baseline", base, replicate=1, **fields)
+        rows += arm("w8a8", base, **fields)
+    sheet = judge(Evidence(rows=tuple(rows), engine="vllm"), WANTED, "run")
+    assert sheet.breakdowns
+    assert {each.first_departure for each in sheet.breakdowns} == {None}
+
+
+def test_token_metrics_are_read_by_position():
+    sheet = judge(with_tokens(60, 1.0), WANTED, "run")
+    kl = part(sheet, "kl_mean", "output position")
+    assert kl.labels == ("0–15",)
+    assert kl.first_departure == "0–15"
+    assert kl.floor == pytest.approx((0.0,), abs=1e-6)
+
+
+def test_labels_stand_in_natural_order():
+    labels = ["1k", "512", "16k", "2k", "none", "4096+", "64–127"]
+    assert sorted(labels, key=natural) == ["64–127", "512", "1k", "2k", "4096+", "16k", "none"]
+    assert [bucket(value, (0, 16, 64)) for value in (0, 15, 16, 64, 10**6)] == ["0–15", "0–15", "16–63", "64+", "64+"]
+    assert np.isfinite(natural("0.8")[0])

@@ -61,6 +61,9 @@ def _promotion_verbs(verbs: Any) -> None:
         verbs, "verify", "verify:verify", "hold a checkpoint's bytes against a run's evidence; exit 1: refused"
     )
     _demand(verify)
+    promote = _verb(verbs, "promote", "promote:promote", "verify, then write the serving policy and the model card")
+    _demand(promote)
+    promote.add_argument("--out", type=Path, default=Path("policy.yaml"), metavar="FILE", help="default: policy.yaml")
     sign = _verb(verbs, "sign", "verify:sign", "sign evidence with a private key (PEM), as a DSSE envelope")
     sign.add_argument("evidence", type=Path)
     sign.add_argument("--key", type=Path, required=True, metavar="KEY.pem")

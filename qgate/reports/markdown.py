@@ -104,7 +104,8 @@ def _escaped(found: re.Match[str]) -> str:
     return f"{special}\\" if special.isdigit() else f"\\{special}"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; cells are Markdown, so what is not trusted is escaped before."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -124,7 +125,7 @@ def _matrix(run: Run, sheet: VerdictSheet) -> str:
     for tier in sheet.tiers:
         words = [verdict_word(in_tier(tier, name)) for name in names]
         rows.append([f"**{escape(tier.tier)}**", *(_MARK.get(word, word) for word in words)])
-    return _table(["Tier", *(escape(labelled(name, precision)) for name in names)], rows) if rows else ""
+    return grid(["Tier", *(escape(labelled(name, precision)) for name in names)], rows) if rows else ""
 
 
 def _reasons(sheet: VerdictSheet) -> str:
@@ -136,7 +137,7 @@ def _reasons(sheet: VerdictSheet) -> str:
                     cells = _criterion(variant.variant, criterion)
                     grouped.setdefault(cells, []).append(tier.tier)
     rows = [[*cells[:2], escape(", ".join(tiers)), *cells[2:]] for cells, tiers in grouped.items()]
-    table = _table(["Verdict", "Variant", "Tiers", "Criterion", "Estimate and interval", "Reason"], rows)
+    table = grid(["Verdict", "Variant", "Tiers", "Criterion", "Estimate and interval", "Reason"], rows)
     return f"### What did not pass\n\n{table}" if rows else ""
 
 
@@ -156,7 +157,7 @@ def _cost(run: Run, sheet: VerdictSheet) -> str:
     for name in names:
         cells = [(shown, summary_of(sheet, name).get(key)) for _, key, shown in _COST]
         rows.append([escape(labelled(name, precision)), *(shown(value) for shown, value in cells)])
-    table = _table(["Variant", *(title for title, _, _ in _COST)], rows)
+    table = grid(["Variant", *(title for title, _, _ in _COST)], rows)
     return f"### Quality against cost\n\n{table}" if rows else ""
 
 
@@ -170,7 +171,7 @@ def _examples(sheet: VerdictSheet) -> str:
     rows = [_example(example) for example in worst_examples(sheet, NUM_EXAMPLES)]
     if not rows:
         return ""
-    table = _table(["Answer", "Defects", "Baseline", "Variant"], rows)
+    table = grid(["Answer", "Defects", "Baseline", "Variant"], rows)
     return f"<details><summary>The worst answers beside the baseline's</summary>\n\n{table}\n\n</details>"
 
 

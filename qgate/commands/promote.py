@@ -1,0 +1,24 @@
+"""`qgate promote`: a checkpoint that its evidence speaks for in, the serving policy and the model card out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime
+
+from qgate.commands.verify import describe, verified
+from qgate.errors import ExitCode
+from qgate.io.checkpoint import MODEL_CARD
+from qgate.rooms import promote as room
+
+
+def promote(arguments: argparse.Namespace) -> ExitCode:
+    """Verify, write, and say what serves where. Raises Refused, UserError, StoreError."""
+    found = verified(arguments)
+    policy = room.promote(found, arguments.tier, arguments.out, datetime.now(UTC))
+    sys.stdout.write(describe(found, arguments.tier))
+    for name, interface in policy.interfaces.items():
+        backs = ", ".join(back.server for back in interface.fallbacks) or "nothing"
+        sys.stdout.write(f"  {name}: serves {interface.server or 'nothing'}, falls back to {backs}\n")
+    sys.stdout.write(f"  wrote {arguments.out} and {found.checkpoint / MODEL_CARD}\n")
+    return ExitCode.PASS

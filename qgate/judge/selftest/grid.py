@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from qgate.judge.selftest.others import NEWCOMBE, STUDENT
 from qgate.judge.selftest.rates import Cell
 from qgate.judge.selftest.worlds import Paired, Rate, Skewed, Tokens, TokenShare, World
 
@@ -22,7 +23,7 @@ SPREADS = (0.5, 1.0, 1.5, 2.0)
 
 def cells() -> tuple[Cell, ...]:
     """All cells, in the table's order."""
-    return (*_edges(), *_alike(), *_powers(), *_beyond())
+    return (*_edges(), *_alike(), *_powers(), *_beyond(), *_others())
 
 
 def _margin(base_rate: float) -> float:
@@ -67,3 +68,10 @@ def _beyond() -> Iterator[Cell]:
     """What the bound on a harm without a limit does not promise to catch: faults rarer than one item in twenty."""
     for factor, size in product((20.0, 50.0), (100, 200, 500, 2000)):
         yield Cell("beyond", Tokens(0.7, broken=0.02, factor=factor), 0.015, 0.015, size)
+
+
+def _others() -> Iterator[Cell]:
+    """The same question put to intervals in common use, where there is one pair per item."""
+    for pair, size, method in product(_pairs(), SIZES, (NEWCOMBE, STUDENT)):
+        if pair.num_seeds == 1:
+            yield Cell("other", pair, _margin(pair.base_rate), _margin(pair.base_rate), size, method)

@@ -11,7 +11,8 @@ from statsmodels.stats.proportion import proportion_confint
 from qgate.judge.decide import fewest_items
 from qgate.judge.resample import Draws, is_within, ratio_draws
 from qgate.judge.sample import unseen_items
-from qgate.judge.selftest.worlds import Runs, World
+from qgate.judge.selftest.others import NEWCOMBE, newcombe_10, student_t
+from qgate.judge.selftest.worlds import Paired, Runs, World
 
 RUNS_AT_ONCE = 500
 
@@ -21,11 +22,13 @@ class Cell:
     """One row of the table to be: a world, its true harm, the margin that it is judged by and the size of the set."""
 
     question: str
-    """`edge`: the harm is the margin; `A/A`: there is none; `power`: anything else; `beyond`: outside the promise."""
+    """`edge`: the harm is the margin; `A/A`: there is none; `power`: anything else; `beyond`: outside the promise;
+    `other`: at the edge, decided by another method than the gate's."""
     world: World
     harm: float
     margin: float
     num_items: int
+    method: str = "the gate's"
 
 
 @dataclass(frozen=True)
@@ -57,13 +60,32 @@ def rate(cell: Cell, num_runs: int, alpha: float, draws: Draws, generator: np.ra
     """Simulate one cell. `draws` must be as wide as the cell has items."""
     num_pass = num_fail = 0
     for runs in _batches(cell, num_runs, generator):
-        high, low = unseen_items(runs.numerators, runs.denominators, cell.world.support)
-        up = ratio_draws(runs.numerators, runs.denominators, high, draws)
-        down = ratio_draws(-runs.numerators, runs.denominators, low, draws)
-        enough = not cell.world.support.open or cell.num_items >= fewest_items(alpha)
-        num_pass += int(is_within(up, alpha, cell.margin).sum()) if enough else 0
-        num_fail += int(is_within(down, alpha, np.nextafter(-cell.margin, -np.inf, dtype=np.float32)).sum())
+        if cell.question == "other":
+            passing, failing = _decide_otherwise(cell, runs, alpha, generator)
+        else:
+            passing, failing = _decide(cell, runs, alpha, draws)
+        num_pass += passing
+        num_fail += failing
     return Rates(cell, num_runs, num_pass, num_fail)
+
+
+def _decide(cell: Cell, runs: Runs, alpha: float, draws: Draws) -> tuple[int, int]:
+    """How many runs pass and fail, by the verdict's own bounds."""
+    high, low = unseen_items(runs.numerators, runs.denominators, cell.world.support)
+    up = ratio_draws(runs.numerators, runs.denominators, high, draws)
+    down = ratio_draws(-runs.numerators, runs.denominators, low, draws)
+    enough = not cell.world.support.open or cell.num_items >= fewest_items(alpha)
+    num_pass = int(is_within(up, alpha, cell.margin).sum()) if enough else 0
+    below = float(np.nextafter(np.float32(-cell.margin), np.float32(-np.inf)))  # the lower bound is above the margin
+    return num_pass, int(is_within(down, alpha, below).sum())
+
+
+def _decide_otherwise(cell: Cell, runs: Runs, alpha: float, generator: np.random.Generator) -> tuple[int, int]:
+    if cell.method == NEWCOMBE and isinstance(cell.world, Paired):
+        low, high = newcombe_10(runs.numerators, cell.world, cell.harm, alpha, generator)
+    else:
+        low, high = student_t(runs.numerators, alpha)
+    return int((high <= cell.margin).sum()), int((low > cell.margin).sum())
 
 
 def _batches(cell: Cell, num_runs: int, generator: np.random.Generator) -> Iterator[Runs]:

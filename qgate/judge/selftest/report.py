@@ -10,7 +10,7 @@ from qgate.judge.selftest.rates import Rates
 
 SETTINGS = ("base_rate", "discordance", "num_seeds", "correlation", "shape", "spread", "broken", "factor")
 COLUMNS = (
-    "question", "family", *SETTINGS, "num_items", "margin", "harm", "num_runs", "share_pass", "share_pass_low",
+    "question", "method", "family", *SETTINGS, "num_items", "margin", "harm", "num_runs", "share_pass", "share_pass_low",
     "share_pass_high", "share_fail", "share_fail_low", "share_fail_high",
 )  # fmt: skip
 
@@ -26,6 +26,7 @@ def table(rates: Iterable[Rates]) -> str:
         writer.writerow(
             {
                 "question": each.cell.question,
+                "method": each.cell.method,
                 "family": each.cell.world.family,
                 **each.cell.world.settings,
                 "num_items": each.cell.num_items,
@@ -64,6 +65,7 @@ def summary(rates: Sequence[Rates], alpha: float, command: str) -> str:
     alike = [each for each in rates if each.cell.question == "A/A"]
     beyond = [each for each in rates if each.cell.question == "beyond"]
     power = [each for each in rates if each.cell.question == "power"]
+    others = [each for each in rates if each.cell.question == "other"]
     bad = too_often(rates, alpha)
     lines = [
         "# The gate's own error rates",
@@ -81,6 +83,12 @@ def summary(rates: Sequence[Rates], alpha: float, command: str) -> str:
         "| family | cells | most PASS | where | most FAIL | where |",
         "| --- | --- | --- | --- | --- | --- |",
         *_worst_by_family(edge),
+        "",
+        "The same question put to intervals in common use, where there is one pair per item:",
+        "",
+        "| method | cells | above alpha for sure | most PASS | where |",
+        "| --- | --- | --- | --- | --- |",
+        *_by_method([each for each in edge if each.cell.world.settings.get("num_seeds") == 1], others, alpha),
         "",
         "## Both arms are the same but for noise (A/A)",
         "",
@@ -138,6 +146,16 @@ def _worst_by_family(rates: Sequence[Rates]) -> Iterable[str]:
             f"| {family} | {len(part)} | {_share(passing, 'pass')} | {_where(passing)} "
             f"| {_share(failing, 'fail')} | {_where(failing)} |"
         )
+
+
+def _by_method(ours: Sequence[Rates], others: Sequence[Rates], alpha: float) -> Iterable[str]:
+    family = "score loss, right or wrong"
+    rates = [each for each in (*ours, *others) if each.cell.world.family == family]
+    for method in dict.fromkeys(each.cell.method for each in rates):
+        part = [each for each in rates if each.cell.method == method]
+        above = sum(each.interval(each.num_pass)[0] > alpha for each in part)
+        worst = _most(part, "pass")
+        yield f"| {method} | {len(part)} | {above} | {_share(worst, 'pass')} | {_where(worst)} |"
 
 
 def _by_size(rates: Sequence[Rates], say: Callable[[Sequence[Rates]], str]) -> Iterable[str]:

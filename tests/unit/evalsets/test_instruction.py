@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
 from collections import Counter
@@ -89,6 +90,11 @@ def test_dialogues_keep_the_rule_in_the_fixed_turns(items: tuple[Item, ...]) -> 
 def test_prompts_differ(items: tuple[Item, ...]) -> None:
     prompts = Counter(tuple((message.role, message.content) for message in item.messages) for item in items)
     assert max(prompts.values()) == 1
+
+
+def test_every_item_has_its_length_in_tokens(items: tuple[Item, ...]) -> None:
+    with (FOLDER / "tokens.csv").open(encoding="utf-8", newline="") as stream:
+        assert [row["id"] for row in csv.DictReader(stream)] == [item.id for item in items]
 
 
 def test_the_card_has_the_sets_make_up() -> None:

@@ -14,6 +14,7 @@ NUM_BEFORE = 6
 LEAST_SEGMENTS, LEAST_CHARS = 7, 240
 LOOK_AT_RATIO = 0.30
 NEAR = 0.72
+STRANGERS = 6
 MOST_MARKS = 0.06
 
 _SEGMENT = re.compile(r"[^.!?。！？؟।\n;；]*[.!?。！？؟।\n;；]+\s*|[^.!?。！？؟।\n;；]+$")
@@ -51,13 +52,19 @@ def _normal(token: str) -> str:
 
 
 def _first_of_loop(bags: list[frozenset[str]]) -> tuple[int, int]:
-    """Index of the first segment of the loop at the end, and how many segments make one copy."""
-    first, period = len(bags), 1
+    """Index of the first segment of the loop at the end, and how many segments make one copy.
+
+    One segment in `STRANGERS` may be new: a loop stumbles now and then, and goes on.
+    """
+    first, period, strangers = len(bags), 1, 0
     for index in range(len(bags) - 1, 0, -1):
         back = _nearest(bags, index)
-        if back == 0:
+        if back:
+            first, period = index - back, back
+        else:
+            strangers += 1
+        if strangers * STRANGERS > len(bags) - index + STRANGERS:
             break
-        first, period = index - back, back
     return first, period
 
 

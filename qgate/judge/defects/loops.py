@@ -1,8 +1,8 @@
 """Whether an answer is caught in a loop: text, ending and wishes in, the loop out. Pure; linear in the text's length.
 
-Three kinds are looked for, from certain to fuzzy: an exact loop at the end, a long exact loop anywhere, and a loop that
-drifts (a counter runs, a word changes). How much must repeat before it is a loop depends on what repeats and on the
-ending: where the model stopped by itself, refrains, lists, tables, logs and rules are taken as meant.
+Four kinds are looked for, from certain to fuzzy: an exact loop at the end, a long exact loop anywhere, a loop in which a
+counter runs or a word changes, and a stutter without rhythm. How much must repeat before it is a loop depends on what
+repeats and on the ending: where the model stopped by itself, refrains, lists, tables, logs and rules are taken as meant.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from qgate.judge.defects import drift, periods
 from qgate.judge.defects.asked import Asked
 from qgate.judge.defects.periods import Run
 from qgate.judge.defects.seen import Seen
+from qgate.judge.defects.stutter import find_stutter
 
 _WORD = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"[0-9]+")
@@ -58,7 +59,7 @@ def find_loop(seen: Seen, wishes: Asked) -> Loop | None:
     body = text.rstrip("\ufffd") if seen.cut else text
     loop = _final(body, seen.cut) or _inner(body)
     if loop is None and not seen.stopped:
-        loop = _counting(body, seen.cut) or (_drifting(body) if seen.cut else None)
+        loop = _counting(body, seen.cut) or _stuttering(body) or (_drifting(body) if seen.cut else None)
     return None if loop is None or _wished(loop, wishes, seen.cut) else loop
 
 
@@ -100,6 +101,8 @@ def _enough_when_cut(loop: Loop) -> bool:
         return loop.unit.count("\n") * loop.repeats >= 20 or length >= 150
     if set(loop.unit) <= _RULE:
         return length >= 200 or (length >= 120 and loop.share >= 0.9)
+    if not loop.unit.isascii() or loop.unit.strip() in {"!", "?"}:
+        return loop.repeats >= 15 and length >= 30
     return length >= 120 or (length >= 30 and loop.share >= 0.5 and not any(char.isdigit() for char in loop.unit))
 
 
@@ -159,6 +162,13 @@ def _drifting(text: str) -> Loop | None:
     start, period = found
     length = len(text) - start
     return Loop(start, len(text), text[start : start + period], length / period, False, length / len(text))
+
+
+def _stuttering(text: str) -> Loop | None:
+    found = find_stutter(text)
+    if found is None:
+        return None
+    return Loop(found.start, len(text), found.unit, found.copies, False, (len(text) - found.start) / len(text))
 
 
 def _wished(loop: Loop, wishes: Asked, cut: bool) -> bool:

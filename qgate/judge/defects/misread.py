@@ -23,18 +23,28 @@ _LEAST_LETTER = {"cp1251": "\u0400", "gbk": "\u0800"}
 """Letters below are made by chance: two ideographs may hold the bytes of one."""
 _LEAST_LETTERS, _MOST_LOST = 3, 0.2
 _HAN_RUN = re.compile(r"[一-鿿ぁ-ヿ！-｠\ue000-\uf8ff]{6,}")
-_BROKEN = re.compile("[\ud800-\udfff]|[\x80-\x84\x86-\x9f]")
+_BROKEN = re.compile(
+    "(?P<surrogate>[\ud800-\udfff])|(?P<control>[\x00-\x07\x80-\x84\x86-\x9f])"
+    "|(?P<invisible>[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]{4})"
+)
+_BROKEN_AS = {
+    "surrogate": "lone surrogate",
+    "control": "control character",
+    "invisible": "invisible characters in a row",
+}
 
 
 def find_misread(text: str) -> tuple[int, str] | None:
     """Where bytes were read as another encoding, and which."""
     if (match := _BROKEN.search(text)) is not None:
-        return match.start(), "lone surrogate" if match.group() >= "\ud800" else "C1 control"
+        return match.start(), _BROKEN_AS[match.lastgroup or ""]
     if _LEAD.search(text) is not None and (match := _SURE.search(text)) is not None:
         return match.start(), "UTF-8 read as another encoding"
     if (match := _SHIFT_JIS.search(text)) is not None:
         return match.start(), "UTF-8 read as Shift-JIS"
-    for pattern, charset in ((_CP1251, "cp1251"), (_HAN_RUN, "gbk")):
+    for lead, pattern, charset in (("Р", _CP1251, "cp1251"), ("", _HAN_RUN, "gbk")):
+        if lead not in text:
+            continue
         for match in pattern.finditer(text):
             if _decodes(match.group(), charset):
                 return match.start(), f"UTF-8 read as {charset}"

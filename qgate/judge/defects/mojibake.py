@@ -20,7 +20,7 @@ _LEAST_BYTE_TOKENS = 2
 def detect(view: View) -> DefectHit | None:
     """The first broken character, unless the prompt or the answer is about such characters."""
     text = view.text
-    if text.isascii() and "<0x" not in text:
+    if text.isascii() and text.isprintable() and "<0x" not in text:
         return None
     body = text.rstrip("\ufffd") if view.seen.cut else text  # the limit may fall inside a character
     found = _replacement(body) or find_misread(body) or _byte_tokens(body)
@@ -39,6 +39,8 @@ def _replacement(text: str) -> tuple[int, str] | None:
 
 
 def _byte_tokens(text: str) -> tuple[int, str] | None:
+    if not any(mark in text for mark in ("Ġ", "▁", "<0x", "Ċ")):
+        return None
     if "｜" in text:
         text = _CONTROL_TOKEN.sub(lambda match: " " * len(match.group()), text)
     found = list(_BYTE_TOKENS.finditer(text[:20_000]))

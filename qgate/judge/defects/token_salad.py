@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from qgate.judge.defects import latin
 from qgate.judge.defects.view import View
 from qgate.schemas.evidence import DefectHit
 
 NAME = "token_salad"
-SUMMARY = "unrelated tokens of several scripts instead of sentences"
+SUMMARY = "unrelated tokens, often of several scripts, instead of sentences"
 _LEAST_SYSTEMS = 3
 
 
@@ -16,7 +17,9 @@ def is_salad(view: View) -> bool:
 
 
 def detect(view: View) -> DefectHit | None:
-    """From the first foreign token on."""
-    if not is_salad(view):
-        return None
-    return DefectHit(NAME, view.foreign.stretches[0].start, "mixes " + ", ".join(sorted(view.foreign.systems)))
+    """From the first foreign token on; the whole text where it has words but no grammar and the baseline writes prose."""
+    if is_salad(view):
+        return DefectHit(NAME, view.foreign.stretches[0].start, "mixes " + ", ".join(sorted(view.foreign.systems)))
+    if view.loop is None and latin.falls_apart(view.seen):
+        return DefectHit(NAME, 0, "words without grammar, where the baseline writes prose")
+    return None

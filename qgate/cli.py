@@ -48,6 +48,12 @@ def _recipe_verbs(verbs: Any) -> None:
     show = _verb(verbs, "show", "show:show", "show a finished run's verdict again")
     show.add_argument("run", nargs="?", help="folder or id of a run (default: the latest)")
     _results(show)
+    compare = _verb(
+        verbs, "compare", "compare:compare", "what got worse from one run to another; exit 1: something did"
+    )
+    compare.add_argument("earlier", metavar="RUN_A", help="folder or id of the earlier run")
+    compare.add_argument("later", metavar="RUN_B", help="folder or id of the later run")
+    _results(compare)
     init = _verb(verbs, "init", "init:init", "write a commented starter recipe")
     init.add_argument("file", type=Path, nargs="?", help="file to write (default: standard output)")
     schema = _verb(verbs, "schema", "schema:schema", "print the JSON Schema of recipes, or of a plugin's options")

@@ -37,13 +37,14 @@ class LoadedRecipe:
         return self.path.parent
 
 
+def read(path: Path) -> Recipe:
+    """The recipe as a run kept it: nothing that it names is looked up. Raises RecipeError."""
+    return _recipe(Document(path.name, parse(_bytes(path), path.name)))
+
+
 def load(path: Path) -> LoadedRecipe:
     """Read and validate a recipe. Raises RecipeError with every problem found (up to eight), each with its line."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        advice = "`qgate init` writes a commented starter"
-        raise RecipeError(f"cannot read the recipe {path}: {error.strerror}", advice=advice) from error
+    data = _bytes(path)
     document = Document(path.name, parse(data, path.name))
     recipe = _recipe(document)
     engine = _engine_options(recipe, document)
@@ -56,6 +57,14 @@ def load(path: Path) -> LoadedRecipe:
         variant_engine_options=_variant_engine_options(recipe, document),
         quantizer_options=_quantizer_options(recipe, document),
     )
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        advice = "`qgate init` writes a commented starter"
+        raise RecipeError(f"cannot read the recipe {path}: {error.strerror}", advice=advice) from error
 
 
 def _recipe(document: Document) -> Recipe:

@@ -17,7 +17,8 @@ from qgate.reports.visible import storable
 from qgate.schemas.evidence import DefectHit, Row
 
 KIND = b"answers_table"
-VERSION = 1
+VERSION = 2
+"""1 had no `excused` and no `family`."""
 _SLICE = "slice_"
 _NAMES = pa.list_(pa.string())
 _COLUMNS: dict[str, pa.DataType] = {
@@ -42,6 +43,8 @@ _COLUMNS: dict[str, pa.DataType] = {
     "similarity": pa.float64(),
     "latency_s": pa.float64(),
     "baseline_nll": pa.float64(),
+    "excused": _NAMES,
+    "family": pa.string(),
 }
 _DEFECTS: dict[str, tuple[str, pa.DataType]] = {
     "defects": ("name", _NAMES),
@@ -86,5 +89,6 @@ def _row(record: dict[str, Any]) -> Row:
     slices = {
         key.removeprefix(_SLICE): value for key, value in record.items() if key.startswith(_SLICE) and value is not None
     }
-    fields = {name: record[name] for name in _COLUMNS}
+    fields: dict[str, Any] = {name: record.get(name) for name in _COLUMNS}
+    fields["excused"] = None if fields["excused"] is None else tuple(fields["excused"])
     return Row(**fields, slices=slices, defects=tuple(DefectHit(*hit) for hit in hits))

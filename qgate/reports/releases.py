@@ -1,0 +1,57 @@
+"""What changed from one run to another, for a person. Pure: values in, something that rich can print out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from qgate.judge.releases import Change
+from qgate.reports.visible import one_line
+from qgate.reports.words import bounds, harm, share
+
+COLUMNS = ("", "variant", "set", "what", "before", "after", "worse by", "interval")
+LEVELS = {"score_loss": "score", "defect_increase": "defects", "truncation_increase": "cut off"}
+
+
+def render(titles: tuple[str, str], changes: Sequence[Change], notes: Iterable[str]) -> RenderableType:
+    """A table of every change, a sentence on what is sure, and the notes. `titles`: the earlier and the later run."""
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in COLUMNS:
+        grid.add_column(title, overflow="fold", justify="right" if title in {"before", "after", "worse by"} else "left")
+    for change in changes:
+        grid.add_row(*_row(change))
+    head = Text(f"from {titles[0]} to {titles[1]}", style="bold")
+    return Group(head, grid, Text(_sentence(changes), style="bold"), *(Text(f"· {one_line(note)}") for note in notes))
+
+
+def _row(change: Change) -> tuple[Text, ...]:
+    result = change.result
+    words = (
+        change.variant,
+        change.evalset,
+        LEVELS[result.metric],
+        share(result.baseline_value),
+        share(result.variant_value),
+        harm(result.metric, result.estimate.value),
+        bounds(result.metric, result.estimate),
+    )
+    return (_verdict(change), *(Text(one_line(word)) for word in words))
+
+
+def _verdict(change: Change) -> Text:
+    if change.is_worse:
+        return Text("worse", style="bold red")
+    if change.is_better:
+        return Text("better", style="bold green")
+    return Text("·", style="dim")
+
+
+def _sentence(changes: Sequence[Change]) -> str:
+    worse = dict.fromkeys(f"{change.variant} on {change.evalset}" for change in changes if change.is_worse)
+    if not worse:
+        return f"Nothing got worse for sure ({len(changes)} comparisons, together at one error of 5 %)."
+    return f"Worse for sure ({len(changes)} comparisons, together at one error of 5 %): {', '.join(worse)}."

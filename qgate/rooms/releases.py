@@ -1,0 +1,106 @@
+"""The folders of two runs in, what got worse from one to the other out. Reads the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from qgate.errors import ArtefactError, ExitCode, UserError
+from qgate.io import artefact, recipe
+from qgate.judge.releases import Change, compare
+from qgate.reports import table
+from qgate.schemas.evidence import Row
+from qgate.schemas.recipe import Recipe, Statistics
+from qgate.schemas.run import Run
+
+STATISTICS = Statistics(resamples=20_000)
+"""Enough draws for the far quantiles that many comparisons at once need."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """A finished run with its answers."""
+
+    run: Run
+    recipe: Recipe
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs, and what changed from the earlier to the later."""
+
+    earlier: Run
+    later: Run
+    changes: tuple[Change, ...]
+    notes: tuple[str, ...]
+    num_lost: int
+    """Variants of the earlier run that the later one says nothing of."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """1 where something got worse for sure, 3 where a variant could not be compared, else 0."""
+        if any(change.is_worse for change in self.changes):
+            return ExitCode.FAIL
+        return ExitCode.INCONCLUSIVE if self.num_lost else ExitCode.PASS
+
+
+def compare_releases(earlier: Path, later: Path) -> Comparison:
+    """Compare two runs' folders. Raises UserError where they cannot be, ArtefactError."""
+    before, after = _read(earlier), _read(later)
+    _refuse_other_questions(before, after)
+    changes = compare(before.rows, after.rows, STATISTICS)
+    if not changes:
+        raise UserError("the two runs have no variant with answers to the same requests", advice="run the same recipe")
+    lost = {row.variant for row in before.rows} - {change.variant for change in changes}
+    return Comparison(before.run, after.run, changes, tuple(_notes(before, after)), len(lost))
+
+
+def _read(folder: Path) -> Release:
+    try:
+        rows = table.read(pq.read_table(folder / "answers.parquet"))
+    except (OSError, pa.ArrowException) as error:
+        raise ArtefactError(f"cannot read {folder / 'answers.parquet'}: {error}") from error
+    return Release(artefact.load(folder / "run.json", Run), recipe.read(folder / "recipe.yaml"), rows)
+
+
+def _refuse_other_questions(before: Release, after: Release) -> None:
+    """Answers to other prompts, or sampled otherwise, say nothing of the checkpoint."""
+    for name, sha256 in before.run.evalsets.items():
+        if after.run.evalsets.get(name, sha256) != sha256:
+            raise UserError(f"{name} is another set in the two runs", advice="compare runs on the same evaluation sets")
+    versions = {name.partition("@")[0]: name for name in before.run.evalsets}
+    for name in after.run.evalsets:
+        if versions.get(name.partition("@")[0], name) != name:
+            raise UserError(
+                f"the runs are on {versions[name.partition('@')[0]]} and {name}", advice="run both on the same version"
+            )
+    for name, profile in before.recipe.sampling.items():
+        if after.recipe.sampling.get(name, profile) != profile:
+            raise UserError(f"the sampling profile {name!r} differs in the two runs", advice="compare like with like")
+
+
+def _notes(before: Release, after: Release) -> Iterator[str]:
+    """What a reader must know of the comparison."""
+    names = [{row.variant for row in release.rows} for release in (before, after)]
+    for gone in sorted(names[0] - names[1]):
+        why = after.run.failures.get(gone, "it has no such variant")
+        yield f"{gone} is only in {before.run.run_id}; in {after.run.run_id}: {why}"
+    yield from (f"{new} is only in {after.run.run_id}" for new in sorted(names[1] - names[0]))
+    keys = [{(row.variant, *row.pair) for row in release.rows if row.replicate == 0} for release in (before, after)]
+    alone = {key for key in keys[0] ^ keys[1] if key[0] in names[0] & names[1]}
+    if alone:
+        yield f"{len(alone)} answers have no counterpart in the other run and are left out"
+    for name in sorted(names[0] & names[1]):
+        one, other = before.run.engine_facts.get(name), after.run.engine_facts.get(name)
+        if (
+            one
+            and other
+            and (said := f"{one.engine} {one.version}, {one.device}")
+            != (now := f"{other.engine} {other.version}, {other.device}")
+        ):
+            yield f"{name} was served by {said}, then by {now}: a change may be the engine's"

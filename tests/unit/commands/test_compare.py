@@ -1,0 +1,105 @@
+"""`qgate compare` on two runs of the fake engine."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from qgate import pipeline
+from qgate.cli import main
+from qgate.errors import ExitCode, UserError
+from qgate.io import recipe
+from qgate.rooms.releases import compare_releases
+from tests.unit.test_pipeline import Watcher, made
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A run, and a later one whose variant `good` loops."""
+    folder = tmp_path_factory.mktemp("releases")
+    path = made(folder)
+    one = pipeline.run(recipe.load(path), folder / "results", Watcher()).folder
+    value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    value["variants"]["good"]["engine_args"] = {"loop": 0.5}
+    path.write_text(yaml.safe_dump(value), encoding="utf-8")
+    return one, pipeline.run(recipe.load(path), folder / "results", Watcher()).folder
+
+
+def call(*words: str | Path) -> int:
+    return main(["compare", *map(str, words)])
+
+
+def test_a_run_against_itself(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(runs[0], runs[0]) == ExitCode.PASS
+    assert "Nothing got worse for sure (9 comparisons" in capsys.readouterr().out
+
+
+def test_what_got_worse_fails(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    results = runs[0].parent.parent
+    assert call(runs[0].name, runs[1].name, "--results", results) == ExitCode.FAIL
+    assert "together at one error of 5 %): good on tiny." in " ".join(capsys.readouterr().out.split())
+    assert call(runs[1], runs[0]) == ExitCode.PASS
+
+
+def copy(run: Path, folder: Path) -> Path:
+    return shutil.copytree(run, folder / "copy")
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "said"),
+    [
+        ("run.json", ("tiny@1", "tiny@2"), "the runs are on tiny@1 and tiny@2"),
+        ("recipe.yaml", ("max_tokens: 32", "max_tokens: 64"), "sampling profile 'greedy' differs"),
+    ],
+)
+def test_other_questions_are_not_compared(
+    runs: tuple[Path, Path], tmp_path: Path, file: str, change: tuple[str, str], said: str
+) -> None:
+    other = copy(runs[0], tmp_path)
+    edit(other / file, *change)
+    with pytest.raises(UserError, match=said):
+        compare_releases(runs[0], other)
+
+
+def test_another_set_of_the_same_name(
+    runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = copy(runs[0], tmp_path)
+    text = (other / "run.json").read_text(encoding="utf-8")
+    sha256 = text.partition('"tiny@1": "')[2][:64]
+    edit(other / "run.json", sha256, "0" * 64)
+    assert call(runs[0], other) == ExitCode.USER_ERROR
+    assert "tiny@1 is another set in the two runs" in capsys.readouterr().err
+
+
+def test_another_engine_is_said(runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = copy(runs[0], tmp_path)
+    edit(other / "run.json", '"engine": "fake"', '"engine": "vllm"')
+    assert call(runs[0], other) == ExitCode.PASS
+    assert "a change may be the engine's" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_variant_that_the_later_run_lost(
+    runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made(tmp_path)
+    value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    value["variants"]["bad"]["engine_args"] = {"refuse_start": True}
+    path.write_text(yaml.safe_dump(value), encoding="utf-8")
+    later = pipeline.run(recipe.load(path), tmp_path / "results", Watcher()).folder
+    assert call(runs[0], later) == ExitCode.INCONCLUSIVE
+    assert f"bad is only in {runs[0].name}; in {later.name}:" in " ".join(capsys.readouterr().out.split())
+
+
+def test_no_answers(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    other = copy(runs[0], tmp_path)
+    (other / "answers.parquet").write_bytes(b"PAR1")
+    assert call(runs[0], other) == ExitCode.USER_ERROR
+    assert call(runs[0], "no-such-run") == ExitCode.USER_ERROR

@@ -37,7 +37,15 @@ ANSWER_TOKENS_DEFAULT = 64
 ANSWER_TOKENS_SUMMARY_1K = 256
 
 LENGTH_DIFFICULTY = (1, 2, 2, 3, 4, 4)
-KIND_DIFFICULTY = {"several-needles": 1, "contradiction": 1, "summary": 1, "ordering": 1, "counting": 2, "tracking": 2}
+KIND_DIFFICULTY = {
+    "key-value": 1,
+    "several-needles": 1,
+    "contradiction": 1,
+    "summary": 1,
+    "ordering": 1,
+    "counting": 2,
+    "tracking": 2,
+}
 
 PROSE = (
     ("en", "story", "1k", 500),

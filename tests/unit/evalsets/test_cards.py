@@ -1,0 +1,44 @@
+"""The data cards tell the truth: their make-up table is that of the set, their lengths cover every item."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from qgate.io import evalsets
+from qgate.schemas.recipe import EvalsetUse
+from tests.unit.evalsets.remade import ROOT
+
+
+@pytest.fixture(scope="module")
+def card() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("card", ROOT / "card.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["long-text", "noisy-text"])
+def test_the_make_up_table_is_that_of_the_set(card: ModuleType, name: str) -> None:
+    items = evalsets.load(EvalsetUse(name=f"{name}@1"), Path("/")).items
+    assert card.make_up(items) in (ROOT / name / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["long-text", "noisy-text"])
+def test_the_score_table_is_that_of_the_stored_answers(card: ModuleType, name: str) -> None:
+    items = evalsets.load(EvalsetUse(name=f"{name}@1"), Path("/")).items
+    answers = card.read_answers([ROOT.parent / "results" / "evalsets" / f"{name}-demo-answers.jsonl"])
+    assert card.scores(items, answers) in (ROOT / name / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["long-text", "noisy-text"])
+def test_every_item_has_its_length_in_tokens(name: str) -> None:
+    items = evalsets.load(EvalsetUse(name=f"{name}@1"), Path("/")).items
+    with (ROOT / name / "tokens.csv").open(encoding="utf-8", newline="") as stream:
+        assert [row["id"] for row in csv.DictReader(stream)] == [item.id for item in items]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 READ_CHARS = 4000
 LEAST_CHARS, LEAST_SHARE, LEAST_PLACES, SURE_SHARE = 150, 0.15, 5, 0.4
+LEAST_ALPHABET = 12
 _DOUBLED = re.compile(r"([^\W\d_]{3,15}?)(?:[ \u00a0]?\1)+")
 
 
@@ -28,9 +29,9 @@ def find_stutter(text: str) -> Stutter | None:
     """The stutter that fills the end of `text` (its last 4,000 characters), or None."""
     offset = max(0, len(text) - READ_CHARS)
     read = text[offset:]
-    if len(read) < LEAST_CHARS:
-        return None
-    found = list(_DOUBLED.finditer(read))
+    if len(read) < LEAST_CHARS or len(set(read)) < LEAST_ALPHABET:
+        return None  # too short to tell; DNA, binary digits: a small alphabet doubles by chance
+    found = [match for match in _DOUBLED.finditer(read) if len(set(match.group(1))) > 1]
     doubled = sum(match.end() - match.start() for match in found)
     if doubled < (LEAST_SHARE if len(found) >= LEAST_PLACES else SURE_SHARE) * len(read):
         return None

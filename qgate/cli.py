@@ -42,6 +42,9 @@ def _recipe_verbs(verbs: Any) -> None:
     run.add_argument("recipe", type=Path)
     _results(run)
     run.add_argument("--quiet", action="store_true", help="no progress, only the verdict")
+    run.add_argument(
+        "--fail-on", choices=("fail", "inconclusive"), default="inconclusive", help="least verdict that is not exit 0"
+    )
     plan = _verb(verbs, "plan", "plan:plan", "show what a run would do, what is stored already, and sizes")
     plan.add_argument("recipe", type=Path)
     _results(plan)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from rich.console import Console
 
 from qgate import pipeline
+from qgate.commands import github
 from qgate.commands.progress import watching
 from qgate.errors import ExitCode
 from qgate.io import recipe
@@ -19,4 +21,8 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     with watching(quiet=arguments.quiet) as watcher:
         outcome = pipeline.run(loaded, arguments.results, watcher)
     Console().print(terminal.render(outcome.run, outcome.sheet))
+    github.tell(outcome, os.environ)
+    if outcome.sheet.exit_code is ExitCode.INCONCLUSIVE and arguments.fail_on == "fail":
+        Console().print("exit code 0 all the same: --fail-on fail lets what is not settled pass")
+        return ExitCode.PASS
     return outcome.sheet.exit_code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -19,9 +19,10 @@ LEVELS = {"score_loss": "score", "defect_increase": "defects", "truncation_incre
 
 def render(titles: tuple[str, str], changes: Sequence[Change], notes: Iterable[str]) -> RenderableType:
     """A table of every change, a sentence on what is sure, and the notes. `titles`: the earlier and the later run."""
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for title in COLUMNS:
-        grid.add_column(title, overflow="fold", justify="right" if title in {"before", "after", "worse by"} else "left")
+        justify: JustifyMethod = "right" if title in {"before", "after", "worse by"} else "left"
+        grid.add_column(title, overflow="fold", justify=justify, no_wrap=title not in {"variant", "set"})
     for change in changes:
         grid.add_row(*_row(change))
     head = Text(f"from {titles[0]} to {titles[1]}", style="bold")

@@ -1,0 +1,146 @@
+"""The action, the job template and docs/ci.md: they parse, hang together, and call qgate as it is."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from qgate import pipeline
+from qgate.cli import parser
+from qgate.io import recipe
+from tests.unit.promoted import key_pair
+from tests.unit.test_pipeline import Watcher, made
+
+ROOT = Path(__file__).parents[2]
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
+GITLAB: dict[str, Any] = yaml.safe_load((ROOT / "ci" / "qgate.gitlab-ci.yml").read_text(encoding="utf-8"))
+DOCS = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+EXAMPLES = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", DOCS, re.DOTALL)]
+
+
+def commands() -> Iterator[str]:
+    """Every qgate command line of the three files."""
+    scripts = [step.get("run", "") for step in STEPS]
+    scripts += [line for key in ("before_script", "script") for line in GITLAB[".qgate"][key]]
+    scripts += [line.removeprefix("$ ") for line in DOCS.splitlines()]
+    for line in "\n".join(scripts).splitlines():
+        found = re.search(r"(?:^|then )\s*(qgate [a-z].*?)(?: \|\| .*|; fi)?$", line)
+        if found:
+            yield found[1]
+
+
+def test_every_command_line_is_one_that_qgate_takes() -> None:
+    found = list(commands())
+    assert {line.split()[1] for line in found} >= {"run", "env", "sign", "verify", "promote", "compare"}
+    for line in found:
+        parser().parse_args(shlex.split(re.sub(r'"\$(QGATE_)?FAIL_ON"', "fail", line))[1:])
+
+
+def test_the_action_hangs_together() -> None:
+    text = (ROOT / "action.yml").read_text(encoding="utf-8")
+    ids = {step["id"] for step in STEPS if "id" in step}
+    assert set(re.findall(r"inputs\.([a-z-]+)", text)) == ACTION["inputs"].keys()
+    assert set(re.findall(r"steps\.([a-z]+)\.", text)) <= ids
+    for step in STEPS:
+        assert ("run" in step) != ("uses" in step)
+        assert step.get("shell") == ("bash" if "run" in step else None)
+        assert "${{" not in step.get("run", ""), "an input that is put into a script is a script"
+
+
+def test_the_examples_use_what_there_is() -> None:
+    github, gitlab = EXAMPLES
+    (step,) = [step for step in github["jobs"]["gate"]["steps"] if step.get("id") == "gate"]
+    assert step["with"].keys() <= ACTION["inputs"].keys()
+    assert gitlab["gate"]["extends"] in GITLAB
+    assert gitlab["gate"]["variables"].keys() <= GITLAB[".qgate"]["variables"].keys()
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> dict[str, str]:
+    """The environment of a step, in a workspace with a recipe whose default fails."""
+    made(tmp_path, tiers={"chat": {
+        "default": "bad", "allow": ["bad"], "engines": ["fake"], "criteria": [{"metric": "defect_increase", "margin": 0.1}],
+    }})  # fmt: skip
+    variables = {"GITHUB_ACTIONS": "true", "RECIPE": "recipe.yaml", "RESULTS": "results", "FAIL_ON": "inconclusive"}
+    files = {name: str(tmp_path / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_PATH")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, **variables, **files, "PATH": path, "RUNNER_TEMP": str(tmp_path)}
+
+
+def step(name: str, folder: Path, environment: dict[str, str]) -> int:
+    """Run a step's script as the runner does."""
+    (script,) = [step["run"] for step in STEPS if step["name"] == name]
+    (folder / "script.sh").write_text(script, encoding="utf-8")
+    words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(folder / "script.sh")]
+    return subprocess.run(words, cwd=folder, env=environment, check=False, capture_output=True).returncode
+
+
+def outputs(folder: Path) -> dict[str, str]:
+    lines = (folder / "GITHUB_OUTPUT").read_text(encoding="utf-8").splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def test_the_steps_judge_sign_and_end_red(tmp_path: Path, judged: dict[str, str]) -> None:
+    assert step("Judge", tmp_path, judged) == 0  # the reports are kept first
+    found = outputs(tmp_path)
+    assert found["exit-code"] == "1"
+    assert (tmp_path / found["folder"] / "comment.md").is_file()
+    private, _ = key_pair(tmp_path)
+    assert step("Sign the evidence", tmp_path, {
+        **judged, "EVIDENCE": found["evidence"], "SIGN_KEY": private.read_text(encoding="utf-8"),
+    }) == 0  # fmt: skip
+    signed = tmp_path / outputs(tmp_path)["evidence"]
+    assert signed.name == "evidence.intoto.jsonl"
+    assert signed.is_file()
+    assert step("Verdict", tmp_path, {**judged, "CODE": "1"}) == 1
+
+
+def test_the_comment_is_written_once_and_then_replaced(tmp_path: Path, judged: dict[str, str]) -> None:
+    """With a `gh` that answers as the API does."""
+    log = tmp_path / "calls"
+    gh = tmp_path / "bin" / "gh"
+    gh.parent.mkdir()
+    gh.write_text(
+        f'#!/bin/bash\necho "$@" >> {log}\n[[ "$*" != *--paginate* ]] || echo "$EXISTING"\n', encoding="utf-8"
+    )
+    gh.chmod(0o755)
+    (tmp_path / "comment.md").write_text("<!-- qgate small -->\nwords\n", encoding="utf-8")
+    environment = {
+        **judged, "PATH": f"{gh.parent}{os.pathsep}{judged['PATH']}", "FOLDER": str(tmp_path), "NUMBER": "7",
+        "GITHUB_REPOSITORY": "o/r",
+    }  # fmt: skip
+    for existing, call in (
+        ("", "-X POST repos/o/r/issues/7/comments"),
+        ("99", "-X PATCH repos/o/r/issues/comments/99"),
+    ):
+        log.unlink(missing_ok=True)
+        assert step("Comment on the pull request", tmp_path, {**environment, "EXISTING": existing}) == 0
+        assert call in log.read_text(encoding="utf-8")
+
+
+def test_a_second_pull_request_does_not_generate_the_baseline_again(tmp_path: Path) -> None:
+    """What the templates keep is enough: answers and token scores, no checkpoint."""
+    path = made(tmp_path)
+    first = pipeline.run(recipe.load(path), tmp_path / "results", Watcher())
+    (cache,) = [step for step in STEPS if step.get("uses", "").startswith("actions/cache@")]
+    names = [line.rpartition("/")[2] for line in cache["with"]["path"].splitlines()]
+    assert [line.strip("/").rpartition("/")[2] for line in GITLAB[".qgate"]["cache"]["paths"]] == names
+    for name in names:
+        shutil.copytree(tmp_path / "results" / "objects" / name, tmp_path / "fresh" / "objects" / name)
+    weights = tmp_path / "good" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x07")
+    second = pipeline.run(recipe.load(path), tmp_path / "fresh", Watcher())
+    own = [arm for arm in second.run.arms if arm.variant == "baseline" and arm.step == "generate"]
+    assert own
+    assert all(arm.cached for arm in own)
+    assert {arm.variant for arm in second.run.arms if not arm.cached and arm.step == "generate"} == {"good"}
+    assert len(first.run.arms) == len(second.run.arms)

@@ -32,7 +32,10 @@ def verify(folder: Path, evidence: Path, demand: Demand, now: datetime, key: Pat
     signature = _signature(found, key)
     if not folder.is_dir():
         raise CheckpointError(f"no checkpoint directory at {folder}", advice="name the directory to be promoted")
-    records = hashes.afresh(checkpoints.files(folder))
+    try:
+        records = hashes.afresh(checkpoints.files(folder))
+    except OSError as error:
+        raise CheckpointError(f"{error.filename} cannot be read: {error.strerror}") from error
     files = {path.relative_to(folder).as_posix(): record for path, record in records.items()}
     weighed = weigh(found.statement, files, demand, now)
     if weighed.refusals or weighed.variant is None:

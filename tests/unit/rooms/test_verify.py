@@ -1,5 +1,6 @@
 """A run's evidence against the checkpoint as it is now: every way to tamper is refused in words of its own."""
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -10,8 +11,8 @@ from typing import Any
 import pytest
 
 from qgate.errors import ArtefactError, CheckpointError, ExitCode, Refused, UserError
-from qgate.io import envelope, signing
-from qgate.judge.promotion import Demand
+from qgate.io import envelope, hashes, signing
+from qgate.judge.promotion import Demand, Weighed, weigh
 from qgate.rooms.verify import Verified, verify
 from tests.unit.promoted import Promoted, key_pair
 
@@ -100,6 +101,15 @@ def test_an_empty_checkpoint(run: Promoted, tmp_path: Path) -> None:
 def test_no_checkpoint(run: Promoted, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError):
         verify(tmp_path / "nowhere", run.evidence, CHAT, NOW)
+
+
+def test_a_file_that_cannot_be_read(run: Promoted, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(path: Path) -> str:
+        raise OSError(errno.EIO, "Input/output error", str(path))
+
+    monkeypatch.setattr(hashes, "sha256_file", broken)
+    with pytest.raises(CheckpointError, match="Input/output error"):
+        verify(run.good, run.evidence, CHAT, NOW)
 
 
 def test_another_variant_of_the_same_run_failed(run: Promoted) -> None:
@@ -245,6 +255,17 @@ def test_of_equal_bytes_the_variant_that_passed_counts(run: Promoted) -> None:
     run.edit(twice)
     found: Verified = verify(run.good, run.evidence, CHAT, NOW)
     assert found.variant == "good"
+
+
+def test_version_1_stays_readable() -> None:
+    """A statement that an earlier qgate wrote (tests/golden), which must be judged the same for ever."""
+    golden = Path(__file__).parents[2] / "golden" / "evidence" / "v1.intoto.json"
+    statement = envelope.read(golden).statement
+    then = statement.predicate.finished_at
+    assert statement.model_dump(mode="json") == _json(golden)
+    assert weigh(statement, statement.files("good"), CHAT, then) == Weighed("good", ())
+    (reason,) = weigh(statement, statement.files("bad"), CHAT, then).refusals
+    assert reason.startswith("bad did not pass for the tier 'chat': FAIL")
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from qgate.judge.arms import FLOOR, Arms, Bools, Laid, Scope, slice_of
-from qgate.judge.criteria import Support, metric_of
+from qgate.judge.criteria import BASELINE_FLOOR, Support, metric_of
 from qgate.judge.harms import Harms, read
 from qgate.judge.paired import counts
 from qgate.judge.quantiles import upper_tail
-from qgate.judge.resample import Draws, Floats
+from qgate.judge.resample import Draws, Floats, mean_bounds
 from qgate.judge.sample import Sample, estimate, from_tokens, lower_bound, nothing, of_items, relative
 from qgate.judge.tokens import TokenTable
 from qgate.schemas.recipe import TOKEN_METRICS, Criterion
@@ -120,9 +120,13 @@ def _either_way(found: Estimate) -> Estimate:
 def _worst_slice(case: Case, harms: Harms, slices: Mapping[str, Bools]) -> Measured:
     """The greatest loss over the slices. Its upper bound needs no correction: the slice that is truly worst is covered.
 
-    Its lower bound is corrected for picking the worst of k slices (Bonferroni, the first step of Holm).
+    Its lower bound is corrected for picking the worst of k slices (Bonferroni, the first step of Holm). Slices that the
+    baseline cannot do are left out and named, unless it can do none.
     """
     samples = {label: harms.sample(inside) for label, inside in slices.items()}
+    void = [label for label, sample in samples.items() if _cannot_do(case, sample)]
+    if len(void) < len(samples):
+        samples = {label: sample for label, sample in samples.items() if label not in void}
     if not samples or any(sample.num_items == 0 for sample in samples.values()):
         num_expected = sum(sample.num_expected for sample in samples.values())
         return Measured(nothing(), num_expected=num_expected, num_missing=num_expected)
@@ -138,7 +142,8 @@ def _worst_slice(case: Case, harms: Harms, slices: Mapping[str, Bools]) -> Measu
         num_pairs=sum(sample.num_pairs for sample in samples.values()),
         method=f"{found[worst].method}, the lower bound corrected for {len(samples)} slices",
     )
-    details = {"worst": worst, "slices": {label: value.model_dump() for label, value in found.items()}}
+    details: dict[str, Any] = {"worst": worst, "slices": {label: each.model_dump() for label, each in found.items()}}
+    details |= {"void": void} if void else {}
     return Measured(
         estimate=combined,
         num_missing=sum(sample.num_missing for sample in samples.values()),
@@ -148,6 +153,12 @@ def _worst_slice(case: Case, harms: Harms, slices: Mapping[str, Bools]) -> Measu
         bases=samples[worst].bases,
         details=details,
     )
+
+
+def _cannot_do(case: Case, sample: Sample) -> bool:
+    if sample.bases is None or not sample.num_items:
+        return False
+    return mean_bounds(sample.bases, 0.0, 1.0, case.alpha, case.draws).high <= BASELINE_FLOOR
 
 
 def _measure_tokens(case: Case, criterion: Criterion, arm: str) -> Measured:

@@ -16,6 +16,9 @@ from qgate.schemas.recipe import BASELINE
 RIGHT = 0.5
 """A score of at least this is a right answer, where right and wrong are counted."""
 
+BASELINE_FLOOR = 0.05
+"""A baseline whose mean score is at most this cannot do the task, and nothing can be lost."""
+
 Harm = Callable[[Row, Row], float]
 Level = Callable[[Row], float]
 

@@ -11,6 +11,7 @@ from math import ceil, log
 
 from qgate.judge.arms import Scope
 from qgate.judge.compare import Measured
+from qgate.judge.criteria import BASELINE_FLOOR
 from qgate.judge.power import further_items
 from qgate.judge.resample import Draws, Interval, mean_bounds
 from qgate.schemas.recipe import TOKEN_METRICS, Criterion, Statistics
@@ -18,8 +19,6 @@ from qgate.schemas.verdict import CriterionResult, Verdict
 
 MOST_MISSING = 0.02
 """Share of a criterion's answers that may be missing; above, the arm did not run well enough to be judged."""
-BASELINE_FLOOR = 0.05
-"""A baseline whose mean score is at most this cannot do the task, and nothing can be lost."""
 RARE_SHARE = 0.05
 """A harm without a natural limit passes only where a fault of one item in twenty would have been seen."""
 
@@ -55,8 +54,7 @@ class Judged:
 
     verdict: Verdict
     reason: str
-    settles: bool = False
-    """Whether further items would settle it."""
+    further_items: int | None = None
 
 
 def decide(
@@ -70,10 +68,10 @@ def decide(
         or _by_bounds(criterion, found, statistics, draws)
     )
     estimate = found.estimate
-    flags = []
+    flags = [f"void slice {label}" for label in found.details.get("void", ())]
     if criterion.metric in GAIN_METRICS and estimate.high is not None and estimate.high < -criterion.margin:
         flags.append("implausible gain")
-    more = further_items(estimate, criterion.margin, statistics.alpha, statistics.power) if judged.settles else None
+    more = judged.further_items
     settled = f"; about {more:,} further items would settle it" if more else ""
     return CriterionResult(
         metric=criterion.metric,
@@ -171,9 +169,9 @@ def _by_bounds(criterion: Criterion, found: Measured, statistics: Statistics, dr
         return Judged(Verdict.FAIL, f"{what} ({bound}) is beyond the margin {_show(criterion, margin)}")
     if estimate.high is None or not estimate.high <= margin:
         bound = sure + _bound(estimate.high, criterion, "at most")
-        return Judged(
-            Verdict.INCONCLUSIVE, f"{what} ({bound}) is not settled against the margin {_show(criterion, margin)}", True
-        )
+        reason = f"{what} ({bound}) is not settled against the margin {_show(criterion, margin)}"
+        more = further_items(estimate, margin, statistics.alpha, statistics.power)
+        return Judged(Verdict.INCONCLUSIVE, reason, more)
     doubt = _doubt(criterion, found, statistics, draws)
     if doubt is not None:
         return doubt
@@ -197,7 +195,8 @@ def _doubt(criterion: Criterion, found: Measured, statistics: Statistics, draws:
         return Judged(
             Verdict.INCONCLUSIVE,
             f"{_name(criterion, found)} {_show(criterion, found.estimate.value)}, but {found.estimate.num_items} items "
-            f"are too few to have seen a fault of one in twenty; {least - found.estimate.num_items} further items would",
+            "are too few to have seen a fault of one in twenty",
+            least - found.estimate.num_items,
         )
     return None
 

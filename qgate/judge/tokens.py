@@ -161,12 +161,10 @@ def _probabilities(logprobs: NDArray[np.float32]) -> Floats:
 
 def _at(ids: NDArray[np.int32], other: TokenScores, q_listed: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """q float64[T, K] at p's listed ids, and whether it is known."""
-    if q_listed.shape[1]:
-        same = (ids[:, :, None] == other.top_ids[:, None, :]) & (q_listed > 0)[:, None, :]
-        known = same.any(-1)
-        q = np.where(known, np.take_along_axis(q_listed, same.argmax(-1), axis=1), 0.0)
-    else:
-        known, q = np.zeros(ids.shape, dtype=bool), np.zeros(ids.shape)
+    q = np.zeros(ids.shape)
+    for k in range(q_listed.shape[1]):  # few and short: far quicker than comparing all with all at once
+        np.copyto(q, q_listed[:, k, None], where=ids == other.top_ids[:, k, None])
+    known = q > 0
     forced = np.exp(np.clip(other.logprobs.astype(np.float64), SENTINEL, 0.0))[:, None]
     is_forced = (ids == other.token_ids[:, None]) & ~known & np.isfinite(other.logprobs)[:, None] & (forced > 0)
     return np.where(is_forced, forced, q), known | is_forced

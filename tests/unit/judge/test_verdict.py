@@ -226,6 +226,18 @@ def test_the_worst_slice_is_found_and_fewer_slices_are_not_corrected_for_more():
     assert result.estimate.low < result.details["slices"]["zh"]["low"]
 
 
+def test_a_slice_that_the_baseline_cannot_do_is_named_and_left_out():
+    rows = []
+    for language, score in (("en", 1.0), ("th", 0.0)):
+        for name in ("baseline", "w8a8"):
+            rows += arm(name, [[score]] * 150, language=language, evalset=f"facts-{language}")
+    wanted = recipe([{"metric": "worst_slice_score_loss", "margin": 0.1, "by": "language"}])
+    result = criterion(judge(Evidence(rows=tuple(rows), engine="vllm"), wanted, "run"))
+    assert result.verdict is Verdict.PASS
+    assert result.flags == ("void slice th",)
+    assert list(result.details["slices"]) == ["en"]
+
+
 def test_an_implausible_gain_is_flagged_and_passes():
     base = scores(300, 0.4)
     sheet = judge(evidence(base, {"w8a8": [[1.0]] * 300}), recipe([SCORE]), "run")
@@ -282,6 +294,7 @@ def test_token_criteria_need_enough_items_to_have_seen_a_rare_fault():
     sheet = judge(with_tokens(40, 0.01), recipe([{"metric": "kl_mean", "margin": 0.5}]), "run")
     assert criterion(sheet).verdict is Verdict.INCONCLUSIVE
     assert "one in twenty" in criterion(sheet).reason
+    assert criterion(sheet).further_items == 72 - 40
 
 
 @pytest.mark.parametrize("bad", [float("nan"), -9999.0])

@@ -34,6 +34,8 @@ PARTS = ("cache", "generate", "linear", "load", "prompt", "sampling", "score", "
 GIB = 1 << 30
 ENV = {
     "OMP_WAIT_POLICY": "PASSIVE",  # threads that spin at every barrier make this 10 times slower on busy cores
+    "MALLOC_MMAP_MAX_": "0",  # memory of large tensors is used again, not returned and faulted in anew: 5 to 30 % faster
+    "MALLOC_TRIM_THRESHOLD_": str(20 * GIB),
     "HF_HUB_OFFLINE": "1",
     "TOKENIZERS_PARALLELISM": "false",
 }

@@ -78,7 +78,7 @@ def load(checkpoint: Path, *, dtype: str, device: str) -> Loaded:
         vocab_size=config.vocab_size,
         context=config.max_position_embeddings,
         eos_ids=_eos_ids(model, tokenizer),
-        kernels={**kernels, "attention": "torch SDPA, grouped queries, right-aligned slots"},
+        kernels={**kernels, "attention": "torch SDPA, grouped queries, one slot per sequence"},
         notes=notes,
     )
     transformers_linear.set_rounding(model, False)

@@ -25,6 +25,8 @@ class Dialogue:
     """The name that it serves the checkpoint under."""
     vllm: bool = True
     """Whether vLLM's own request fields are understood."""
+    tokens_in: bool = False
+    """Whether the server has vLLM's tokens-in endpoint, which scores ten times faster than /v1/completions."""
     score_memory_bytes: int | None = None
     """Budget of all scoring in flight; None: only the client's concurrency bounds it."""
     score_cost_bytes: Callable[[int], int] = lambda num_positions: 0
@@ -99,8 +101,12 @@ class _Scoring:
     def _second(self, request: ScoreRequest, body: dict[str, Any]) -> Call:
         prompt = self._prompts[request.id] = body["tokens"]
         ids = [*prompt, *request.completion_ids]
-        scored = wire.score_body(ids, request.top_k, self._dialogue.model, cache_salt=self._salt)
-        return Call(request.id, "/v1/completions", scored, self._dialogue.score_cost_bytes(len(ids)))
+        model, cost = self._dialogue.model, self._dialogue.score_cost_bytes(len(ids))
+        if self._dialogue.tokens_in:
+            scored = wire.token_score_body(ids, request.top_k, model, cache_salt=self._salt)
+            return Call(request.id, wire.TOKENS_IN, scored, cost)
+        scored = wire.score_body(ids, request.top_k, model, cache_salt=self._salt)
+        return Call(request.id, "/v1/completions", scored, cost)
 
     def scores(self, reply: Reply) -> TokenScores:
         """The scores in the last reply of a chain. Raises EngineError."""

@@ -31,6 +31,8 @@ from qgate.ports import ServeJob, Session, Tool
 from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, Sampling, ScoreRequest, TokenScores
 from qgate.schemas.evalset import Message
 
+TRY_S = 60.0
+"""Patience with one small request to a server that is ready."""
 SCRAPE_S = 5.0
 """How often /metrics is read while answers come."""
 PROBE = GenerateRequest(
@@ -104,9 +106,10 @@ class VllmEngine:
         budget = vllm_memory.budget_bytes(options.score_memory_bytes, machine.gpu)
         step = options.max_num_batched_tokens or vllm_memory.step_tokens(vocab_size or 0, budget, machine.gpu)
         length = vllm_options.max_model_len(job.max_model_len, context)
+        extra = ["--enable-scale-out"] if job.needs_scores and machine.guards_tokens_in else []
         launch = Launch(
             name=f"the vLLM server of {job.name}",
-            argv=lambda port: vllm_options.command(job, options, port, (length, step)),
+            argv=lambda port: [*vllm_options.command(job, options, port, (length, step)), *extra],
             log=job.log,
             probe=lambda server: _probe(job, server, options.start_timeout_s),
             diagnose=diagnose,
@@ -122,7 +125,14 @@ class VllmEngine:
                 vocab_size=vocab_size or 0,
                 step=step or vllm_memory.default_step_tokens(machine.gpu),
             )
-            dialogue = Dialogue(client, launch.name, job.name, score_memory_bytes=budget, score_cost_bytes=cost)
+            dialogue = Dialogue(
+                client,
+                launch.name,
+                job.name,
+                tokens_in=job.needs_scores and _takes_tokens(client, job.name),
+                score_memory_bytes=budget,
+                score_cost_bytes=cost,
+            )
             session = VllmSession(dialogue, vllm_facts.at_start(job, server, client, machine))
             try:
                 yield session
@@ -157,6 +167,16 @@ def _probe(job: ServeJob, server: Server, patience_s: float) -> str | None:
     if ignored := vllm_log.ignored_fields(server.logged()):
         raise StartError(f"{server.launch.name} ignores {ignored} of a request", advice="use vLLM 0.26 or newer")
     return None
+
+
+def _takes_tokens(client: Client, model: str) -> bool:
+    """Whether the server scores token ids through its tokens-in endpoint, tried on two ids."""
+    body = wire.token_score_body([0, 1], 1, model, cache_salt=secrets.token_hex(16))
+    try:
+        status, said = client.post(wire.TOKENS_IN, body, timeout_s=TRY_S)
+    except EngineError:
+        return False
+    return status == 200 and bool(orjson.loads(said).get("prompt_logprobs"))
 
 
 def _read_config(job: ServeJob) -> dict[str, object]:

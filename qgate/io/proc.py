@@ -93,6 +93,11 @@ def stop_all() -> None:
         child.stop()
 
 
+def stopping() -> bool:
+    """Whether `stop_all` has been called: a child that ended was not at fault."""
+    return _FAMILY.closed
+
+
 class Child:
     """A running child and all that it starts. Leaving the context stops the whole group."""
 

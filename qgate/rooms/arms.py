@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from qgate.errors import ArtefactError, DiedError, HungError
-from qgate.io import artefact
+from qgate.io import artefact, proc
 from qgate.io.answer_log import count_by_status, read_answers
 from qgate.io.files import write_text
 from qgate.io.score_log import ScoreLog
@@ -96,6 +96,8 @@ class Serving:
 
         def make(folder: Path) -> None:
             done = num_done(folder)
+            if done < len(step.requests):
+                self._open()
             with self._timed(folder, done), self.bench.watcher.task(step.label, len(step.requests), done) as task:
                 self._with_session(lambda session: generate(session, step.requests, folder, task))
 
@@ -123,6 +125,8 @@ class Serving:
 
         def make(folder: Path) -> None:
             done = len(ScoreLog(folder).done)
+            if done < len(requests):
+                self._open()
             with self._timed(folder, done), self.bench.watcher.task(step.label, len(requests), done) as task:
                 self._with_session(lambda session: score(session, requests, folder, task))
 
@@ -168,7 +172,7 @@ class Serving:
         try:
             return work(self._open())
         except (DiedError, HungError) as error:
-            if self._starts > 1:
+            if self._starts > 1 or proc.stopping():
                 raise
             first_line = error.message.splitlines()[0]
             self.bench.watcher.note(f"{self.job.name}: {first_line}; starting it once more, the rest goes on")

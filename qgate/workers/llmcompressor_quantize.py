@@ -44,6 +44,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 PACKAGES = ("torch", "transformers", "llmcompressor", "compressed-tensors", "safetensors", "numpy")
 MODIFIERS = {kind.__name__: kind for kind in (AWQModifier, GPTQModifier, QuantizationModifier, SmoothQuantModifier)}
 OVER_LAYERS = frozenset({"AWQModifier", "GPTQModifier", "SmoothQuantModifier"})
+FLOAT32_SHARE = 0.4
+"""Of the accelerator's free memory, for weights in float32: the rest is for activations and Hessians."""
 CARRIED = frozenset({".json", ".jinja", ".model", ".txt", ".tiktoken"})
 """Suffixes of tokenizer, template and generation config files."""
 
@@ -94,7 +96,8 @@ def quantize(request: dict[str, Any]) -> dict[str, Any]:
     torch.manual_seed(request["seed"])
     source, output = Path(request["model"]), Path(request["output"])
     dtype, on_gpu = getattr(torch, request["dtype"]), torch.cuda.is_available()
-    model = load_model(source, dtype if on_gpu else torch.float32)
+    model = load_model(source, computing_dtype(source, dtype))
+    computed_in = str(model.dtype).removeprefix("torch.")
     layers = model.config.get_text_config().num_hidden_layers
     modifiers = [make_modifier(spec) for spec in request["modifiers"]]
     passes = sum(spec["name"] in OVER_LAYERS for spec in request["modifiers"])
@@ -109,8 +112,17 @@ def quantize(request: dict[str, Any]) -> dict[str, Any]:
     check_finite(output)
     return {
         "calibration": {"num_samples": len(texts), "num_tokens": sum(ids.shape[1] for ids in texts)},
-        "notes": [*notes, f"computed on {torch.cuda.get_device_name()}" if on_gpu else "computed on CPU in float32"],
+        "notes": [*notes, f"computed on {torch.cuda.get_device_name() if on_gpu else 'CPU'} in {computed_in}"],
     }
+
+
+def computing_dtype(source: Path, dtype: torch.dtype) -> torch.dtype:
+    """float32 where the model fits so: in float16, AWQ's trial scales overflow. Else the weights' own `dtype`."""
+    if not torch.cuda.is_available():
+        return torch.float32
+    half_bytes = sum(file.stat().st_size for file in source.glob("*.safetensors"))
+    free_bytes, _ = torch.cuda.mem_get_info()
+    return torch.float32 if 2 * half_bytes < FLOAT32_SHARE * free_bytes else dtype
 
 
 def load_model(source: Path, dtype: torch.dtype) -> PreTrainedModel:

@@ -98,6 +98,7 @@ def _side_by_side(prepared: Prepared, work: Work) -> None:
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+        proc.stopped()
 
 
 def _baseline_arms(prepared: Prepared, work: Work, serving: Serving) -> None:

@@ -85,7 +85,7 @@ _FAMILY = _Family()
 
 
 def stop_all() -> None:
-    """Stop every child and start no more: what an interrupt does when threads are waiting on them."""
+    """Stop every child and start no more until `stopped`: what an interrupt does when threads are waiting on them."""
     with _FAMILY.lock:
         _FAMILY.closed = True
         children = list(_FAMILY.alive)
@@ -96,6 +96,11 @@ def stop_all() -> None:
 def stopping() -> bool:
     """Whether `stop_all` has been called: a child that ended was not at fault."""
     return _FAMILY.closed
+
+
+def stopped() -> None:
+    """Every thread that could start a child is gone: children may be started again."""
+    _FAMILY.closed = False
 
 
 class Child:

@@ -16,8 +16,8 @@ from qgate.judge.sample import METHOD, beyond_seen, nothing
 from qgate.judge.tokens import TokenTable
 from qgate.schemas.verdict import Estimate
 
-NUM_TRIED = 64
-NUM_ROUNDS = 3
+NUM_TRIED = 24
+NUM_ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def upper_tail(tokens: TokenTable, inside: NDArray[np.bool_], share: float, alph
         return nothing()
     present = np.bincount(tokens.cluster[use]) > 0
     cluster = (np.cumsum(present) - 1)[tokens.cluster[use]]
-    order = np.argsort(tokens.kl[use], kind="stable")
+    order = np.argsort(tokens.kl[use])
     tail = _Tail(tokens.kl[use][order], cluster[order], np.bincount(cluster).astype(np.float64))
     value = float(np.quantile(tail.kl, 1.0 - share, method="inverted_cdf"))
     above, _ = _crossing(tail, share, alpha, draws, sign=1.0)

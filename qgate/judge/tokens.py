@@ -125,20 +125,19 @@ def kl_lower_bound(base: TokenScores, other: TokenScores) -> tuple[Floats, Float
     (the forced token counts as listed); the tokens A that only p lists, one cell, whose mass under q is unknown but at
     most min(|A| · least listed q, 1 − Σ listed q); the rest. Of what that unknown mass can be, the least divergence.
     """
-    p = _probabilities(base.top_logprobs)
-    q_listed = _probabilities(other.top_logprobs)
-    q, shared = _at(base.top_ids, other, q_listed)
+    p, q_listed = _probabilities(base.top_logprobs), _probabilities(other.top_logprobs)
+    q, shared = _at(np.ascontiguousarray(base.top_ids.T), other, q_listed)
     shared &= p > 0
     only_p = (p > 0) & ~shared
     with np.errstate(divide="ignore", invalid="ignore"):
-        exact = np.where(shared, p * np.log(p / q), 0.0).sum(-1)
-    p_shared, q_shared = (p * shared).sum(-1), np.minimum((q * shared).sum(-1), 1.0)
-    p_only = (p * only_p).sum(-1)
+        exact = np.where(shared, p * np.log(p / q), 0.0).sum(0)
+    p_shared, q_shared = (p * shared).sum(0), np.minimum((q * shared).sum(0), 1.0)
+    p_only = (p * only_p).sum(0)
     p_rest = np.clip(1.0 - p_shared - p_only, 0.0, 1.0)
-    least = np.where(q_listed > 0, q_listed, np.inf).min(-1, initial=np.inf)
+    least = np.where(q_listed > 0, q_listed, np.inf).min(0, initial=np.inf)
     spare = np.clip(1.0 - q_shared, 0.0, 1.0)
-    cap = np.minimum(only_p.sum(-1) * least, np.clip(1.0 - q_listed.sum(-1), 0.0, 1.0))
     with np.errstate(divide="ignore", invalid="ignore"):
+        cap = np.minimum(only_p.sum(0) * least, np.clip(1.0 - q_listed.sum(0), 0.0, 1.0))
         even = np.where(p_only + p_rest > 0, spare * p_only / (p_only + p_rest), 0.0)
         q_only = np.minimum(np.where(np.isfinite(cap), cap, spare), even)
         tail = _cell(p_only, q_only) + _cell(p_rest, spare - q_only)
@@ -154,17 +153,17 @@ def _cell(p: Floats, q: Floats) -> Floats:
 
 
 def _probabilities(logprobs: NDArray[np.float32]) -> Floats:
-    """float64[T, K]; 0 where nothing is listed or the number is not finite."""
-    logs = logprobs.astype(np.float64)
+    """float64[K, T] of float32[T, K]; 0 where nothing is listed or the number is not finite."""
+    logs = np.ascontiguousarray(logprobs.T, dtype=np.float64)
     return np.where(np.isfinite(logs) & (logs > SENTINEL), np.exp(np.minimum(logs, 0.0)), 0.0)
 
 
 def _at(ids: NDArray[np.int32], other: TokenScores, q_listed: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """q float64[T, K] at p's listed ids, and whether it is known."""
+    """q float64[K, T] at p's listed ids int32[K, T], and whether it is known."""
     q = np.zeros(ids.shape)
-    for k in range(q_listed.shape[1]):  # few and short: far quicker than comparing all with all at once
-        np.copyto(q, q_listed[:, k, None], where=ids == other.top_ids[:, k, None])
+    for listed, mass in zip(other.top_ids.T, q_listed, strict=True):  # few: quicker than all against all at once
+        np.copyto(q, mass, where=ids == listed)
     known = q > 0
-    forced = np.exp(np.clip(other.logprobs.astype(np.float64), SENTINEL, 0.0))[:, None]
-    is_forced = (ids == other.token_ids[:, None]) & ~known & np.isfinite(other.logprobs)[:, None] & (forced > 0)
+    forced = np.exp(np.clip(other.logprobs.astype(np.float64), SENTINEL, 0.0))
+    is_forced = (ids == other.token_ids) & ~known & np.isfinite(other.logprobs) & (forced > 0)
     return np.where(is_forced, forced, q), known | is_forced

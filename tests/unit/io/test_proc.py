@@ -67,6 +67,9 @@ def test_stop_all_ends_the_living_and_starts_no_more(tmp_path: Path, monkeypatch
     assert child.poll() is not None
     with pytest.raises(Interrupted):
         proc.Child([sys.executable, "-c", ""], log=tmp_path / "x.log")
+    assert proc.stopping()
+    proc.stopped()
+    proc.run([sys.executable, "-c", ""], log=tmp_path / "x.log", what="it")
 
 
 def worker(folder: Path, body: str) -> Path:

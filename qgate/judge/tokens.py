@@ -5,7 +5,7 @@ All logarithms are natural. The baseline is p, the other arm q; both were forced
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +20,8 @@ Floats = NDArray[np.float64]
 
 SENTINEL = -1000.0
 """Log-probabilities below this stand for values that are not finite (vLLM writes −9999)."""
-BLOCK_POSITIONS = 16_384
+BLOCK_POSITIONS = 4_096
+"""Positions compared at a time: many enough to be quick, few enough to stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class TokenTable:
     @property
     def num_not_finite(self) -> int:
         """Positions at which the other arm gave no finite number."""
-        return int(np.isnan(self.log_drop).sum())
+        return int((np.isnan(self.log_drop) | np.isnan(self.kl)).sum())
 
 
 def table(
@@ -68,7 +69,7 @@ def table(
     if not usable:
         return None
     counts = [len(reference[key].token_ids) for key in usable]
-    parts = [_compare(reference[key], other[key]) for key in usable]
+    parts = [_compare(*block) for block in _blocks([(reference[key], other[key]) for key in usable])]
     kl, disagree, drop, log_drop, covered = (np.concatenate(column) for column in zip(*parts, strict=True))
     return TokenTable(
         rows=tuple(scored[key] for key in usable),
@@ -92,30 +93,47 @@ def _same_tokens(one: TokenScores, other: TokenScores) -> bool:
     return len(one.token_ids) > 0 and np.array_equal(one.token_ids, other.token_ids)
 
 
+def _blocks(pairs: Sequence[tuple[TokenScores, TokenScores]]) -> Iterator[tuple[TokenScores, TokenScores]]:
+    """Answers one after the other, joined to blocks of BLOCK_POSITIONS or a little more, lists of one length each."""
+
+    def lengths(pair: tuple[TokenScores, TokenScores]) -> tuple[int, int]:
+        return (pair[0].top_ids.shape[1], pair[1].top_ids.shape[1])
+
+    block: list[tuple[TokenScores, TokenScores]] = []
+    size = 0
+    for pair in pairs:
+        if block and (size >= BLOCK_POSITIONS or lengths(pair) != lengths(block[0])):
+            yield _join([base for base, _ in block]), _join([other for _, other in block])
+            block, size = [], 0
+        block.append(pair)
+        size += len(pair[0].token_ids)
+    if block:
+        yield _join([base for base, _ in block]), _join([other for _, other in block])
+
+
+def _join(answers: Sequence[TokenScores]) -> TokenScores:
+    return TokenScores(
+        id=answers[0].id,
+        token_ids=np.concatenate([each.token_ids for each in answers]),
+        logprobs=np.concatenate([each.logprobs for each in answers]),
+        top_ids=np.concatenate([each.top_ids for each in answers]),
+        top_logprobs=np.concatenate([each.top_logprobs for each in answers]),
+    )
+
+
 def _compare(base: TokenScores, other: TokenScores) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     p, q = base.logprobs.astype(np.float64), other.logprobs.astype(np.float64)
-    parts = [
-        kl_lower_bound(_cut(base, block), _cut(other, block))
-        for block in (slice(start, start + BLOCK_POSITIONS) for start in range(0, len(p), BLOCK_POSITIONS))
-    ]
-    kl, covered = (np.concatenate(column) for column in zip(*parts, strict=True))
+    kl, covered = kl_lower_bound(base, other)
     usable = np.isfinite(p) & (p > SENTINEL) & np.isfinite(q) & (q > SENTINEL)
     usable &= ~np.isnan(other.top_logprobs).any(-1) & ~np.isnan(base.top_logprobs).any(-1)
     listed = base.top_ids.shape[1] > 0 and other.top_ids.shape[1] > 0
     disagree = (base.top_ids[:, 0] != other.top_ids[:, 0]).astype(np.float64) if listed else np.full(len(p), np.nan)
     drop = np.where(usable, np.exp(np.minimum(p, 0)) - np.exp(np.minimum(q, 0)), np.nan)
     log_drop = np.where(usable, p - q, np.nan)
-    return np.where(usable, kl, np.nan), np.where(usable, disagree, np.nan), drop, log_drop, covered
-
-
-def _cut(scores: TokenScores, block: slice) -> TokenScores:
-    return TokenScores(
-        scores.id,
-        scores.token_ids[block],
-        scores.logprobs[block],
-        scores.top_ids[block],
-        scores.top_logprobs[block],
-    )
+    both_list = (base.top_logprobs > SENTINEL).any(-1) & (other.top_logprobs > SENTINEL).any(
+        -1
+    )  # else KL ≥ 0 says nothing
+    return np.where(usable & both_list, kl, np.nan), np.where(usable, disagree, np.nan), drop, log_drop, covered
 
 
 def kl_lower_bound(base: TokenScores, other: TokenScores) -> tuple[Floats, Floats]:

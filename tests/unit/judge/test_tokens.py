@@ -94,3 +94,29 @@ def test_answers_that_one_arm_did_not_score_are_expected_all_the_same():
     _, _, p2, _ = arms(8, 20, 1.0)
     found = table([row(), other], {p.id: p, "facts/i0001/warm/0": p2}, {p.id: q})
     assert (len(found.rows), found.num_expected) == (1, 2)
+
+
+def test_many_answers_at_once_are_the_same_as_one_by_one(monkeypatch):
+    """Blocks of answers, also where the lists' lengths differ between them."""
+    rows, base, other = [], {}, {}
+    for item, top_k in enumerate((20, 20, 5, 20)):
+        here = row(item=item)
+        _, _, p, q = arms(item, top_k, 1.0)
+        key = "/".join(map(str, here.pair))
+        rows, base, other = [*rows, here], base | {key: p}, other | {key: q}
+    monkeypatch.setattr("qgate.judge.tokens.BLOCK_POSITIONS", 20)
+    together = table(rows, base, other)
+    one_by_one = [table([here], base, other) for here in rows]
+    assert together.kl == pytest.approx(np.concatenate([each.kl for each in one_by_one]))
+    assert together.log_drop == pytest.approx(np.concatenate([each.log_drop for each in one_by_one]))
+    assert list(together.answer) == list(np.repeat(range(4), 12))
+    assert list(together.position) == list(range(12)) * 4
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_position_without_a_list_is_no_agreement(which):
+    _, _, p, q = arms(9, 20, 1.0)
+    (p, q)[which].top_logprobs[2] = -np.inf
+    found = table([row()], {p.id: p}, {p.id: q})
+    assert np.isnan(found.kl[2])
+    assert found.num_not_finite == 1

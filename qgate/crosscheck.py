@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from qgate.judge.criteria import ONE_SIDED
 from qgate.judge.defects import DEFECTS
 from qgate.schemas.recipe import BASELINE, TOKEN_METRICS, Criterion, GgufSource, Recipe, Tier
 
@@ -89,6 +90,9 @@ def _criterion(recipe: Recipe, criterion: Criterion, at: Location) -> Iterator[P
     for index, defect in enumerate(criterion.defects or ()):
         if defect not in DEFECTS:
             yield _unknown((*at, "defects", index), "defect", defect, sorted(DEFECTS))
+    if criterion.metric == "defect_increase" and ONE_SIDED.intersection(criterion.defects or ()):
+        message = "`truncation` is seen only beside the baseline, so its rise would be counted one way"
+        yield Problem((*at, "defects"), message, "use the metric truncation_increase, which counts both ways")
     needs_tokens = criterion.metric in TOKEN_METRICS or criterion.metric == "garble_nll_increase"
     if needs_tokens and not recipe.token_evidence.enabled:
         message = f"{criterion.metric} needs token evidence, which is off"

@@ -103,10 +103,20 @@ def _flip(reference: Row, other: Row) -> float:
     return abs(right(reference) - right(other))
 
 
+ONE_SIDED = frozenset({"truncation"})
+"""Defects that are only seen beside the baseline's answer, so that the baseline cannot have them: a rise of their share
+would count one way what also happens the other way. `truncation_increase` counts both ways."""
+
+
+def all_defects(row: Row) -> frozenset[str]:
+    """Names of the defects of an answer, those included that only the baseline's own answer excuses."""
+    return frozenset({hit.name for hit in row.defects}.union(row.excused or ()) - ONE_SIDED)
+
+
 def _defect_metric(metric: str, names: Collection[str] | None) -> RowMetric:
     def has(row: Row, more: Collection[str] = ()) -> float:
         found = {hit.name for hit in row.defects}.union(more)
-        return float(not came(row) or bool(found if names is None else found.intersection(names)))
+        return float(not came(row) or bool(found - ONE_SIDED if names is None else found.intersection(names)))
 
     def level(row: Row) -> float:
         return has(row, row.excused or ())

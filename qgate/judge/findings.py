@@ -10,7 +10,7 @@ import numpy as np
 
 from qgate.judge.arms import FLOOR, Arms
 from qgate.judge.compare import Case
-from qgate.judge.criteria import came, differs, garble, length, score, truncated
+from qgate.judge.criteria import all_defects, came, differs, garble, length, score, truncated
 from qgate.judge.tokens import TokenTable
 from qgate.schemas.evidence import Evidence, Row
 from qgate.schemas.recipe import BASELINE, TOKEN_METRICS, Recipe
@@ -120,12 +120,12 @@ def _figures(rows: Sequence[Row]) -> dict[str, Any]:
     scores: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         scores[row.evalset].append(score(row))
-    defects = Counter(name for row in rows for name in {hit.name for hit in row.defects})
+    defects = Counter(name for row in rows for name in all_defects(row))
     return {
         "num_answers": len(rows),
         "mean_score": _mean(score(row) for row in rows),
         "mean_score_by_evalset": {name: _mean(values) for name, values in sorted(scores.items())},
-        "defect_share": sum(bool(row.defects) for row in rows) / len(rows),
+        "defect_share": sum(bool(all_defects(row)) for row in rows) / len(rows),
         "num_by_defect": dict(sorted(defects.items())),
         "truncated_share": _mean(truncated(row) for row in rows),
         "mean_completion_tokens": _mean(length(row) for row in rows),

@@ -17,7 +17,7 @@ SMALL: dict[str, Any] = {
     "variants": {"w8a8": {"checkpoint": {"path": "w8a8"}, "precision": "W8A8"}},
     "engine": {"name": "fake"},
     "evalsets": [{"name": "./tiny"}],
-    "sampling": {"greedy": {"temperature": 0, "max_tokens": 32, "seeds": [0]}},
+    "sampling": {"greedy": {"temperature": 0, "max_tokens": 160, "seeds": [0]}},
     "tiers": {
         "chat": {
             "default": "w8a8",

@@ -97,6 +97,9 @@ def _criterion(recipe: Recipe, criterion: Criterion, at: Location) -> Iterator[P
     if needs_tokens and not recipe.token_evidence.enabled:
         message = f"{criterion.metric} needs token evidence, which is off"
         yield Problem((*at, "metric"), message, "set `token_evidence.enabled: true` or drop the criterion")
+    elif criterion.metric == "garble_nll_increase" and not recipe.token_evidence.garble:
+        message = "garble_nll_increase needs the variants' answers scored under the baseline, which is off"
+        yield Problem((*at, "metric"), message, "set `token_evidence.garble: true` or drop the criterion")
 
 
 def _unknown(location: Location, what: str, value: str, known: list[str]) -> Problem:

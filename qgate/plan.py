@@ -124,7 +124,7 @@ def _scores(recipe: Recipe, evalset: str, profile: str) -> list[ScoreStep]:
         return []
     own = [(BASELINE, replicate) for replicate in range(1 + min(1, recipe.noise_floor.replicates))]
     forced = [*own, *((variant, 0) for variant in recipe.variants)]
-    foreign = [*own[1:], *((variant, 0) for variant in recipe.variants)]
+    foreign = [*own[1:], *((variant, 0) for variant in recipe.variants)] if evidence.garble else []
     steps = [
         ScoreStep(variant, (BASELINE, 0), evalset, profile, replicate, evidence.top_k, evidence.max_items)
         for variant, replicate in forced

@@ -247,6 +247,10 @@ class TokenEvidence(Frozen):
     max_items: int | None = Field(
         default=None, ge=1, description="Only so many answers of each set and profile are scored"
     )
+    garble: bool = Field(
+        default=True,
+        description="Score each variant's own answers under the baseline too: garble shows in any language; about as much again",
+    )
     generation_logprobs: bool = Field(
         default=False, description="Keep the log-probability of each sampled token too (vLLM: 2.5 times slower)"
     )

@@ -25,7 +25,8 @@ class ArmRecord(Frozen):
     num_by_status: dict[str, int] = Field(default_factory=dict)
     completion_tokens: int = 0
     wall_s: float | None = Field(
-        default=None, description="Seconds it took when it was made; None where an attempt was killed and its time is unknown"
+        default=None,
+        description="Seconds it took when it was made; None where an attempt was killed and its time is unknown",
     )
 
 

@@ -9,6 +9,7 @@ import io
 import shutil
 from collections import defaultdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -22,6 +23,7 @@ from qgate.rooms.arms import facts_of
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.work import Work
 from qgate.schemas.answers import EngineFacts
+from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.evidence import Evidence
 from qgate.schemas.run import ArmRecord, Run
 from qgate.schemas.statement import JudgedSet
@@ -64,12 +66,21 @@ def _run(prepared: Prepared, work: Work, started: datetime) -> Run:
         recipe_sha256=loaded.sha256,
         host=host.describe(),
         evalsets={f"{s.name}@{s.version}": s.sha256 for s in prepared.evalsets.values()},
-        checkpoints=dict(work.checkpoints),
+        checkpoints={name: _portable(prepared, found) for name, found in work.checkpoints.items()},
         engine_facts=_facts(work),
         arms=tuple(arm.record for arm in arms),
         timings_s={**work.timings_s, "total": (datetime.now(UTC) - started).total_seconds()},
         failures=dict(work.failures),
     )
+
+
+def _portable(prepared: Prepared, checkpoint: Checkpoint) -> Checkpoint:
+    """With a path that says nothing of this machine: below the results or the recipe's folder, else its last part."""
+    path = checkpoint.path.resolve()
+    for root in (prepared.store.root.resolve(), prepared.loaded.base):
+        if path.is_relative_to(root):
+            return checkpoint.model_copy(update={"path": path.relative_to(root)})
+    return checkpoint.model_copy(update={"path": Path(path.name)})
 
 
 def _judged_sets(prepared: Prepared) -> dict[str, JudgedSet]:

@@ -37,7 +37,9 @@ class Checkpoint(Stored):
     KIND: ClassVar[str] = "checkpoint"
 
     name: str = Field(description="`baseline` or the variant's name")
-    path: Path = Field(description="Absolute directory; not part of the digest")
+    path: Path = Field(
+        description="Directory: absolute at work, in run.json below the results folder; not part of the digest"
+    )
     precision: str = Field(description="As vLLM writes it: FP16, BF16, W8A8, W4A16, FP8")
     files: dict[str, FileRecord] = Field(min_length=1)
     num_parameters: int = Field(gt=0, description="Logical parameters, tied embeddings counted once")

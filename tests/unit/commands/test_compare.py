@@ -56,7 +56,7 @@ def edit(path: Path, old: str, new: str) -> None:
     ("file", "change", "said"),
     [
         ("run.json", ("tiny@1", "tiny@2"), "the runs are on tiny@1 and tiny@2"),
-        ("recipe.yaml", ("max_tokens: 32", "max_tokens: 64"), "sampling profile 'greedy' differs"),
+        ("recipe.yaml", ("max_tokens: 160", "max_tokens: 64"), "sampling profile 'greedy' differs"),
     ],
 )
 def test_other_questions_are_not_compared(

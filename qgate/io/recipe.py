@@ -23,6 +23,8 @@ class LoadedRecipe:
     """A recipe, its plugins' validated options, and the bytes that it came from. Every path is absolute."""
 
     recipe: Recipe
+    written: Recipe
+    """The same with paths as they were written: what reports show."""
     path: Path
     text: str
     sha256: str
@@ -50,6 +52,7 @@ def load(path: Path) -> LoadedRecipe:
     engine = _engine_options(recipe, document)
     return LoadedRecipe(
         recipe=_absolute(recipe, path.resolve().parent),
+        written=recipe,
         path=path.resolve(),
         text=data.decode(),
         sha256=hashlib.sha256(data).hexdigest(),

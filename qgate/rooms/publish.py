@@ -37,7 +37,7 @@ def publish(
     run = _run(prepared, work, started)
     sheet = sheet.model_copy(update={"summary": _summary(work, run, sheet)})
     requests = {request.id: request for step in prepared.plan.generate for request in step.requests}
-    bundle = ReportBundle(run, sheet, evidence.rows, prepared.loaded.recipe, requests)
+    bundle = ReportBundle(run, sheet, evidence.rows, prepared.loaded.written, requests)
     folder = prepared.folder
     write_text(folder / "recipe.yaml", prepared.loaded.text)
     write_text(folder / "report.html", html.render(bundle))
@@ -77,10 +77,10 @@ def _run(prepared: Prepared, work: Work, started: datetime) -> Run:
 def _portable(prepared: Prepared, checkpoint: Checkpoint) -> Checkpoint:
     """With a path that says nothing of this machine: below the results or the recipe's folder, else its last part."""
     path = checkpoint.path.resolve()
-    for root in (prepared.store.root.resolve(), prepared.loaded.base):
-        if path.is_relative_to(root):
-            return checkpoint.model_copy(update={"path": path.relative_to(root)})
-    return checkpoint.model_copy(update={"path": Path(path.name)})
+    roots = [root for root in (prepared.store.root.resolve(), prepared.loaded.base) if path.is_relative_to(root)]
+    told = path.relative_to(roots[0]) if roots else Path(path.name)
+    source = {key: str(told) if key == "path" else value for key, value in checkpoint.source.items()}
+    return checkpoint.model_copy(update={"path": told, "source": source})
 
 
 def _judged_sets(prepared: Prepared) -> dict[str, JudgedSet]:

@@ -133,6 +133,8 @@ def test_every_report_is_there_and_readable(tmp_path: Path) -> None:
     assert artefact.load(outcome.folder / "verdict.json", VerdictSheet) == outcome.sheet
     assert artefact.load(outcome.folder / "run.json", Run) == outcome.run
     assert not (outcome.folder / "work").exists()
+    for path in outcome.folder.glob("*.*"):  # nothing that travels names a folder of this machine
+        assert str(tmp_path).encode() not in path.read_bytes(), path.name
 
 
 def test_the_default_that_fails_fails_the_run(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ Touches the engine and the store.
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
@@ -182,8 +183,9 @@ class Serving:
     def _open(self) -> Session:
         if self._session is None:
             self._starts += 1
+            work = Path(tempfile.mkdtemp(prefix="start-", dir=self.job.work))  # what an earlier start left is not read
             with self.bench.watcher.task(f"{self.job.name}: starting {self.bench.engine.name}", None):
-                self._session = self._stack.enter_context(self.bench.engine.open(self.job))
+                self._session = self._stack.enter_context(self.bench.engine.open(replace(self.job, work=work)))
         return self._session
 
     def _save_facts(self, folder: Path) -> None:

@@ -18,7 +18,7 @@ def show(arguments: argparse.Namespace) -> ExitCode:
     """Print the verdict of a run; the exit code is the one that the run had. Raises UserError, ArtefactError."""
     folder = find_run(arguments.run, arguments.results / "runs")
     sheet = artefact.load(folder / "verdict.json", VerdictSheet)
-    Console().print(terminal.render(artefact.load(folder / "run.json", Run), sheet))
+    Console().print(terminal.render(artefact.load(folder / "run.json", Run), sheet, str(folder)))
     return sheet.exit_code
 
 

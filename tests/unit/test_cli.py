@@ -1,0 +1,118 @@
+"""The command line: its options are pinned, it is quick, and every error is one message with the documented exit code."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qgate import cli
+from qgate.errors import ExitCode
+from tests.unit.recipes import small, write
+from tests.unit.test_pipeline import made
+
+PINNED = {
+    "run": "recipe --results --quiet --fail-on",
+    "plan": "recipe --results",
+    "show": "run --results",
+    "compare": "earlier later --results",
+    "init": "file",
+    "schema": "--engine --quantizer",
+    "verify": "checkpoint --evidence --tier --max-age --evalset --key",
+    "promote": "checkpoint --evidence --tier --max-age --evalset --key --out",
+    "sign": "evidence --key --out",
+    "env build": "names --again --quiet",
+    "env list": "",
+    "env remove": "names",
+    "evalset list": "",
+    "evalset verify": "sets",
+    "evalset show": "set item",
+    "evalset stats": "set",
+    "evalset lock": "folder --keep-version",
+    "evalset new": "folder --from --description --license --skip-bad",
+    "scan": "file",
+    "doctor": "--results",
+    "selftest": "--out --runs",
+}
+
+
+def verbs(parser: argparse.ArgumentParser, prefix: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Every leaf verb and its parser."""
+    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not below:
+        yield prefix.strip(), parser
+    for action in below:
+        for name, child in action.choices.items():
+            yield from verbs(child, f"{prefix} {name}")
+
+
+def test_options_are_pinned() -> None:
+    found = {
+        name: " ".join(
+            action.option_strings[0] if action.option_strings else action.dest
+            for action in parser._actions
+            if not isinstance(action, argparse._HelpAction)
+        )
+        for name, parser in verbs(cli.parser())
+    }
+    assert found == PINNED
+
+
+@pytest.mark.parametrize("name", sorted({parser.get_default("target") for _, parser in verbs(cli.parser())}))
+def test_every_verb_has_its_function(name: str) -> None:
+    module, function = name.split(":")
+    assert callable(getattr(__import__(module, fromlist=[function]), function))
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import sys; from qgate import cli; cli.parser().format_help(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "pydantic", "rich", "scipy", "yaml", "httpx"}.intersection(loaded)
+
+
+def test_a_user_error_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, small(temprature=1))
+    assert cli.main(["run", str(path)]) == ExitCode.USER_ERROR
+    said = capsys.readouterr().err
+    assert said.startswith("qgate: recipe.yaml, line ")
+    assert "Traceback" not in said
+
+
+def test_advice_is_shown_as_the_fix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", str(tmp_path / "none.yaml")]) == ExitCode.USER_ERROR
+    assert "\n  fix: `qgate init`" in capsys.readouterr().err
+
+
+def test_a_bug_says_that_it_is_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("qgate.commands.schema.schema", lambda arguments: 1 / 0)
+    assert cli.main(["schema"]) == ExitCode.BUG
+    assert "this is a bug in qgate" in capsys.readouterr().err
+
+
+def test_an_unknown_verb_is_a_user_error() -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["rnu"])
+    assert caught.value.code == ExitCode.USER_ERROR
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_what_was_done(tmp_path: Path, number: signal.Signals) -> None:
+    path = made(tmp_path, engine={"name": "fake", "concurrency": 1, "options": {"latency_s": 0.05}})
+    argv = [sys.executable, "-m", "qgate", "run", str(path), "--results", str(tmp_path / "results")]
+    child = subprocess.Popen(argv, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=os.environ)
+    deadline = time.monotonic() + 60
+    while not (
+        parts := [p for p in tmp_path.glob("results/objects/generations/*.part/answers.jsonl") if p.stat().st_size]
+    ):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    child.send_signal(number)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == ExitCode.INTERRUPTED
+    assert "interrupted; what was finished is kept" in said
+    assert parts[0].read_text(encoding="utf-8").endswith("\n")

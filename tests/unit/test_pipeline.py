@@ -207,6 +207,24 @@ def test_a_server_that_dies_is_started_once_more(tmp_path: Path) -> None:
     assert outcome.sheet.exit_code is ExitCode.PASS
 
 
+def test_each_start_has_an_empty_work_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The baseline is served twice when one server is up at a time: what the first start left must not be read."""
+    folders: list[Path] = []
+    open_engine = ENGINE.open
+
+    @contextmanager
+    def littering(job: Any) -> Iterator[Any]:
+        assert not list(job.work.iterdir())
+        (job.work / "left").write_text("behind")
+        folders.append(job.work)
+        with open_engine(job) as session:
+            yield session
+
+    monkeypatch.setattr(type(ENGINE), "open", lambda self, job: littering(job))
+    run(tmp_path, made(tmp_path))
+    assert len(folders) == len(set(folders)) == 4
+
+
 @pytest.mark.parametrize("fault", [{"die_after": 30}, {"refuse_start": True}, {"hang_after": 10}])
 def test_a_variant_that_cannot_be_run_is_inconclusive(tmp_path: Path, fault: dict[str, Any]) -> None:
     variants = {"good": {"checkpoint": {"path": "good"}, "engine_args": fault}}

@@ -104,18 +104,12 @@ class Serving:
 
         folder, cached = self._obtain("generations", key, make, step.label)
         answers = read_answers(folder)
-        record = ArmRecord(
-            step="generate",
-            variant=step.variant,
-            replicate=step.replicate,
-            evalset=step.evalset,
-            profile=step.profile,
-            key=key,
-            cached=cached,
-            num_answers=len(answers),
-            num_by_status=count_by_status(answers),
-            completion_tokens=sum(answer.completion_tokens or 0 for answer in answers),
-            wall_s=_wall_s(folder),
+        record = self._record(step, key, folder, cached=cached).model_copy(
+            update={
+                "num_answers": len(answers),
+                "num_by_status": count_by_status(answers),
+                "completion_tokens": sum(answer.completion_tokens or 0 for answer in answers),
+            }
         )
         return Arm(record, folder)
 
@@ -132,19 +126,26 @@ class Serving:
                 self._with_session(lambda session: score(session, requests, folder, task))
 
         folder, cached = self._obtain("token_scores", key, make, step.label)
-        record = ArmRecord(
-            step="score",
+        record = self._record(step, key, folder, cached=cached).model_copy(
+            update={
+                "num_answers": len(requests),
+                "completion_tokens": sum(len(request.completion_ids) for request in requests),
+            }
+        )
+        return Arm(record, folder)
+
+    def _record(self, step: GenerateStep | ScoreStep, key: str, folder: Path, *, cached: bool) -> ArmRecord:
+        return ArmRecord(
+            step="generate" if isinstance(step, GenerateStep) else "score",
             variant=step.variant,
             replicate=step.replicate,
             evalset=step.evalset,
             profile=step.profile,
             key=key,
             cached=cached,
-            num_answers=len(requests),
-            completion_tokens=sum(len(request.completion_ids) for request in requests),
+            num_answers=0,
             wall_s=_wall_s(folder),
         )
-        return Arm(record, folder)
 
     def _obtain(self, kind: str, key: str, make: Callable[[Path], None], label: str) -> tuple[Path, bool]:
         if (found := self.bench.store.find(kind, key)) is not None:

@@ -21,7 +21,9 @@ from huggingface_hub.errors import (
 from qgate.errors import CheckpointError
 
 WANTED = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.tiktoken", "*.txt"]
-UNWANTED = ["original/*", "onnx/*", "openvino/*", "coreml/*", "*/*.safetensors"]
+UNWANTED = ["original/*", "onnx/*", "openvino/*", "coreml/*", "*/*.safetensors", "consolidated*", "params.json"]
+"""The model once more in other formats. Mistral's (the last two) would have vLLM serve the baseline by other code and
+another tokenizer than the variants, which have only the Hugging Face format."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 

@@ -10,6 +10,7 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
+from huggingface_hub.utils import filter_repo_objects
 
 from qgate.errors import CheckpointError
 from qgate.io import hub
@@ -48,6 +49,19 @@ def test_a_commit_in_the_cache_is_taken_without_a_question(tmp_path: Path, monke
 def test_a_branch_is_resolved_to_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "snapshot_download", lambda *_, **__: str(write_checkpoint(tmp_path / COMMIT)))
     assert obtain_model(HubSource(hub="maker/model", revision="main"), "x").source["commit"] == COMMIT
+
+
+@pytest.mark.parametrize("name", ["consolidated.safetensors", "params.json", "original/consolidated.00.pth"])
+def test_a_second_format_beside_the_plain_one_is_not_fetched(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def download(repository: str, *, allow_patterns: list[str], ignore_patterns: list[str], **_: Any) -> str:
+        names = ["config.json", "model-00001-of-00003.safetensors", "tokenizer.json", name]
+        fetched = list(filter_repo_objects(names, allow_patterns=allow_patterns, ignore_patterns=ignore_patterns))
+        assert fetched == names[:3]
+        raise LocalEntryNotFoundError("seen")
+
+    monkeypatch.setattr(hub, "snapshot_download", download)
+    with pytest.raises(CheckpointError, match="seen"):
+        hub.snapshot("maker/model", "main")
 
 
 def failing(error: Exception) -> Callable[..., str]:

@@ -1,16 +1,21 @@
 """The recipes that come with qgate: they load, and what they name in this repository is there."""
 
 import re
+from collections import Counter
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from qgate import cli
 from qgate.crosscheck import evalset_name
 from qgate.io import evalsets, recipe
 from qgate.rooms import calibration
 from qgate.schemas.recipe import HubSource
+from tests.http_stub import HttpStub, Request
+from tests.unit.tiny_checkpoint import write_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
@@ -77,6 +82,39 @@ def test_the_attached_servers_of_baseline_and_variant_are_two() -> None:
     loaded = recipe.load(ROOT / "recipes" / "running-server.yaml")
     urls = {model.model_dump()["base_url"] for model in loaded.variant_engine_options.values()}
     assert loaded.engine_options.model_dump()["base_url"] not in urls
+
+
+async def some_server(request: Request) -> tuple[int, Any]:
+    """A server that is not vLLM: it lists one model and says the same to everybody."""
+    if request.path == "/v1/models":
+        return 200, {"data": [{"id": "chat-7b"}]}
+    if request.path == "/v1/chat/completions":
+        choice = {"message": {"role": "assistant", "content": "It is in the attic."}, "finish_reason": "stop"}
+        return 200, {"choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 6}}
+    return 404, {}
+
+
+def test_attached_servers_are_each_asked_for_their_own_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QGATE_HOME", str(tmp_path / "home"))
+    written = yaml.safe_load((ROOT / "recipes" / "running-server.yaml").read_text(encoding="utf-8"))
+    write_checkpoint(tmp_path / "models" / "chat-7b")
+    write_checkpoint(tmp_path / "models" / "chat-7b-w8a8")
+    with HttpStub(some_server) as first, HttpStub(some_server) as second:
+        written["engine"]["options"]["base_url"] = f"{first.url}/v1"
+        written["variants"]["w8a8"] |= {"engine_args": {"base_url": f"{second.url}/v1"}, "precision": "W8A8"}
+        written["evalsets"] = [{"name": "instruction@1", "limit": 3}]
+        written["token_evidence"] = {"enabled": False}
+        written["noise_floor"] = {"replicates": 1}
+        criteria = written["tiers"]["public-chat"]["criteria"]
+        written["tiers"]["public-chat"]["criteria"] = [each for each in criteria if each["metric"] != "kl_mean"]
+        (tmp_path / "recipes").mkdir()
+        (tmp_path / "recipes" / "r.yaml").write_text(yaml.safe_dump(written), encoding="utf-8")
+        code = cli.main(["run", str(tmp_path / "recipes" / "r.yaml"), "--results", str(tmp_path / "out"), "--quiet"])
+        asked = [Counter(request.path for request in stub.seen)["/v1/chat/completions"] for stub in (first, second)]
+    assert code == 3, "three items settle nothing"
+    assert asked == [2 * 3 * 3, 3 * 3], "items × (greedy + two warm seeds), the baseline twice"
 
 
 def test_what_the_starter_has_commented_out_loads_too(tmp_path: Path) -> None:

@@ -13,11 +13,13 @@ from pathlib import Path
 from qgate.errors import StoreError
 
 CHUNK_BYTES = 1 << 20
+NO_PLACE = (errno.EEXIST, errno.EISDIR, errno.ENOENT)
+"""Errors where a file, a folder or a dangling link lies in the way of a path that is to be made."""
 
 
 @contextlib.contextmanager
-def disk_errors(path: Path) -> Iterator[None]:
-    """Turns an OSError of a write at `path` into a StoreError with the fix in it."""
+def disk_errors(path: Path, *more: int) -> Iterator[None]:
+    """Turns an OSError of a write at `path` into a StoreError with the fix in it; `more`: further error numbers."""
     try:
         yield
     except OSError as error:
@@ -26,7 +28,7 @@ def disk_errors(path: Path) -> Iterator[None]:
                 f"no space left while writing {path}",
                 advice="free some space and run the same command: it goes on there",
             ) from error
-        if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR}:
+        if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, *more}:
             raise StoreError(
                 f"cannot write {path}: {error.strerror}", advice="pass --results with a writable folder"
             ) from error
@@ -35,7 +37,7 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write `data` whole or not at all: beside the target, fsync, then moved into place. Raises StoreError."""
-    with disk_errors(path):
+    with disk_errors(path, *NO_PLACE):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         temporary = Path(name)

@@ -17,7 +17,7 @@ from qgate import scorers
 from qgate.crosscheck import evalset_name
 from qgate.errors import EvalsetError
 from qgate.io import envs, evalsets
-from qgate.io.files import disk_errors, sha256_file
+from qgate.io.files import NO_PLACE, disk_errors, sha256_file
 from qgate.io.recipe import LoadedRecipe
 from qgate.io.store import Store
 from qgate.plan import EngineIdentity, Plan, plan
@@ -121,10 +121,11 @@ def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Prepared:
 def claim_folder(prepared: Prepared) -> Prepared:
     """The same with a run folder that is this run's alone, made here. Raises StoreError."""
     wanted = prepared.folder
+    with disk_errors(wanted.parent, *NO_PLACE):  # a file there is an error, not a name that is taken
+        wanted.parent.mkdir(parents=True, exist_ok=True)
     for number in count(1):
         folder = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
         with disk_errors(folder), suppress(FileExistsError):
-            folder.parent.mkdir(parents=True, exist_ok=True)
             folder.mkdir()
             return replace(prepared, folder=folder)
     raise AssertionError("count() does not end")

@@ -316,3 +316,15 @@ def test_results_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("a file where the folder should be")
     with pytest.raises(StoreError):
         run(tmp_path, made(tmp_path))
+
+
+def test_a_file_or_a_dangling_link_in_the_place_of_the_runs_is_an_error_and_no_endless_search(tmp_path: Path) -> None:
+    path = made(tmp_path)
+    (tmp_path / "results").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(StoreError, match="cannot write"):
+        run(tmp_path, path)
+    (tmp_path / "results").unlink()
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "runs").write_text("a file where the folder should be")
+    with pytest.raises(StoreError, match="cannot write"):
+        run(tmp_path, path)

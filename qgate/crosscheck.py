@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from math import inf
 
-from qgate.judge.criteria import ONE_SIDED
+from qgate.judge.criteria import ONE_SIDED, metric_of
 from qgate.judge.defects import DEFECTS
 from qgate.schemas.recipe import BASELINE, TOKEN_METRICS, Criterion, GgufSource, Recipe, Tier
 
@@ -87,6 +88,10 @@ def _criterion(recipe: Recipe, criterion: Criterion, at: Location) -> Iterator[P
         yield _unknown((*at, "evalset"), "evalset of this recipe", criterion.evalset, sets)
     if criterion.profile is not None and criterion.profile not in recipe.sampling:
         yield _unknown((*at, "profile"), "sampling profile", criterion.profile, list(recipe.sampling))
+    greatest = _greatest(criterion)
+    if criterion.margin >= greatest:
+        message = f"{criterion.metric} is at most {greatest:g}, so a margin of {criterion.margin:g} could never fail"
+        yield Problem((*at, "margin"), message, "write two points as 0.02, not as 2")
     for index, defect in enumerate(criterion.defects or ()):
         if defect not in DEFECTS:
             yield _unknown((*at, "defects", index), "defect", defect, sorted(DEFECTS))
@@ -100,6 +105,13 @@ def _criterion(recipe: Recipe, criterion: Criterion, at: Location) -> Iterator[P
     elif criterion.metric == "garble_nll_increase" and not recipe.token_evidence.garble:
         message = "garble_nll_increase needs the variants' answers scored under the baseline, which is off"
         yield Problem((*at, "metric"), message, "set `token_evidence.garble: true` or drop the criterion")
+
+
+def _greatest(criterion: Criterion) -> float:
+    """The largest that the harm can be."""
+    if criterion.metric in TOKEN_METRICS:
+        return 1.0 if criterion.metric in {"top1_disagreement", "probability_drop"} else inf
+    return metric_of(criterion.metric).support.greatest
 
 
 def _unknown(location: Location, what: str, value: str, known: list[str]) -> Problem:

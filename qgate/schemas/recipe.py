@@ -186,7 +186,9 @@ class Criterion(Frozen):
     """One condition of a tier. Every metric is a harm: 0 is none, `margin` is the most that is accepted."""
 
     metric: Metric = Field(description="What is measured; docs/method.md defines each")
-    margin: float = Field(description="Largest acceptable harm, in the metric's unit (shares as 0.02, not 2)", ge=0)
+    margin: float = Field(
+        description="Largest acceptable harm, in the metric's unit (shares as 0.02, not 2)", ge=0, allow_inf_nan=False
+    )
     evalset: str | None = Field(
         default=None, description="Only this set (name without version); default: all sets pooled"
     )

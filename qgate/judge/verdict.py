@@ -129,7 +129,9 @@ def _judge_variant(bench: Bench, tier: Tier, variant: str) -> VariantVerdict:
         verdict, reason = _combine(criteria)
     if not allowed:
         only_baseline = set(tier.allow) == {BASELINE}
-        refusal = "this interface must stay FP16" if only_baseline else f"this interface allows {', '.join(tier.allow)}"
+        unquantized = bench.evidence.precisions.get(BASELINE, "unquantized")
+        only = f"must stay {unquantized}" if only_baseline else f"allows {', '.join(tier.allow)}"
+        refusal = f"this interface {only}"
         reason = refusal if not criteria else f"{refusal}; {reason}"
     return VariantVerdict(
         variant=variant, precision=precision, allowed=allowed, verdict=verdict, reason=reason, criteria=criteria

@@ -23,7 +23,8 @@ RARE_SHARE = 0.05
 """A harm without a natural limit passes only where a fault of one item in twenty would have been seen."""
 
 SCORE_METRICS = frozenset({"score_loss", "relative_score_loss", "worst_slice_score_loss"})
-GAIN_METRICS = SCORE_METRICS | {"defect_increase", "truncation_increase", "perplexity_increase", "probability_drop"}
+RISE_METRICS = frozenset({"defect_increase", "truncation_increase"})
+GAIN_METRICS = SCORE_METRICS | RISE_METRICS | {"perplexity_increase", "probability_drop"}
 SHARE_METRICS = frozenset(
     {"defect_rate", "defect_increase", "truncation_increase", "flip_rate", "output_disagreement", "top1_disagreement"}
 )
@@ -135,12 +136,29 @@ def _floor_fails(criterion: Criterion, floor: Measured | None) -> Judged | None:
 
 def _void(criterion: Criterion, found: Measured, statistics: Statistics, draws: Draws) -> Judged | None:
     level = _baseline_level(criterion, found, statistics, draws)
-    if level is None or level.high > _least_level(criterion):
+    if level is not None and level.high <= _least_level(criterion):
+        return Judged(
+            Verdict.VOID,
+            f"the baseline itself scores {found.baseline_value:.3f} here (at most {level.high:.3f}), so there is no "
+            f"{NAMES[criterion.metric]} beyond {_least_level(criterion):g} to be seen",
+        )
+    room = _room(criterion, found, statistics, draws)
+    if room is not None and room.high <= criterion.margin:
+        return Judged(Verdict.VOID, _no_room(criterion, found))
+    return None
+
+
+def _room(criterion: Criterion, found: Measured, statistics: Statistics, draws: Draws) -> Interval | None:
+    """How far a share can rise: what the baseline's own leaves of 1. None for a metric that is no rise of a share."""
+    if criterion.metric not in RISE_METRICS or found.bases is None:
         return None
-    return Judged(
-        Verdict.VOID,
-        f"the baseline itself scores {found.baseline_value:.3f} here (at most {level.high:.3f}), so there is no "
-        f"{NAMES[criterion.metric]} beyond {_least_level(criterion):g} to be seen",
+    return mean_bounds(1.0 - found.bases, 0.0, 1.0, statistics.alpha, draws)
+
+
+def _no_room(criterion: Criterion, found: Measured) -> str:
+    return (
+        f"the baseline's own share is {_show(criterion, found.baseline_value)} here, so a "
+        f"{NAMES[criterion.metric]} beyond {_show(criterion, criterion.margin)} could not show"
     )
 
 
@@ -190,6 +208,9 @@ def _doubt(criterion: Criterion, found: Measured, statistics: Statistics, draws:
             f"the baseline itself scores only {found.baseline_value:.3f} (perhaps {level.low:.3f}): a loss beyond "
             f"{_least_level(criterion):g} could not show",
         )
+    room = _room(criterion, found, statistics, draws)
+    if room is not None and room.low <= criterion.margin:
+        return Judged(Verdict.INCONCLUSIVE, _no_room(criterion, found))
     least = fewest_items(statistics.alpha)
     if found.open and found.estimate.num_items < least:
         return Judged(

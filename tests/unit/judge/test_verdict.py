@@ -141,6 +141,30 @@ def test_a_margin_that_the_baseline_could_lose_wholly_never_passes():
     assert criterion(near).verdict is Verdict.INCONCLUSIVE
 
 
+@pytest.mark.parametrize(
+    ("metric", "broken"),
+    [
+        ("defect_increase", {"defects": (DefectHit(name="repetition_loop"),)}),
+        ("truncation_increase", {"status": "truncated", "finish_reason": "length"}),
+    ],
+)
+def test_a_share_that_cannot_rise_beyond_the_margin_never_passes(metric, broken):
+    base = scores(200, 0.8)
+    made = evidence(base, {"w8a8": base})
+
+    def spoil(num_whole: int):
+        rows = tuple(
+            dataclasses.replace(each, **broken) if each.item >= f"i{num_whole:04d}" else each for each in made.rows
+        )
+        changed = dataclasses.replace(made, rows=rows)
+        return criterion(judge(changed, recipe([{"metric": metric, "margin": 0.1}]), "run"))
+
+    assert spoil(0).verdict is Verdict.VOID
+    assert spoil(25).verdict is Verdict.INCONCLUSIVE
+    assert "could not show" in spoil(25).reason
+    assert spoil(100).verdict is Verdict.PASS
+
+
 def test_an_engine_noisier_than_the_margin_makes_the_criterion_invalid():
     base = scores(300, 0.8)
     made = evidence(base, {"w8a8": base}, floor=damaged(base, 0.3))

@@ -99,18 +99,20 @@ def test_an_unknown_verb_is_a_user_error() -> None:
     assert caught.value.code == ExitCode.USER_ERROR
 
 
-def _heed_interrupts() -> None:
-    """What a shell starts in the background ignores SIGINT, and so would all that it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+HEEDING = """\
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from qgate.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+"""What a shell starts in the background ignores SIGINT, and so would all that it starts: this heeds it."""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_keeps_what_was_done(tmp_path: Path, number: signal.Signals) -> None:
     path = made(tmp_path, engine={"name": "fake", "concurrency": 1, "options": {"latency_s": 0.05}})
-    argv = [sys.executable, "-m", "qgate", "run", str(path), "--results", str(tmp_path / "results")]
-    child = subprocess.Popen(
-        argv, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, preexec_fn=_heed_interrupts
-    )
+    argv = [sys.executable, "-c", HEEDING, "run", str(path), "--results", str(tmp_path / "results")]
+    child = subprocess.Popen(argv, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     deadline = time.monotonic() + 60
     while not (
         parts := [p for p in tmp_path.glob("results/objects/generations/*.part/answers.jsonl") if p.stat().st_size]

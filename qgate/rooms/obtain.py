@@ -5,10 +5,12 @@ Touches the disk and the network; runs a worker for GGUF files.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from qgate.errors import CheckpointError
 from qgate.io import checkpoint, hashes, hub
+from qgate.io import precision as precisions
 from qgate.ports import Tool
 from qgate.rooms.working import work_off
 from qgate.schemas.checkpoint import Checkpoint, Making
@@ -26,6 +28,31 @@ def obtain_model(source: HubSource | LocalSource, name: str, *, precision: str |
     found = hub.snapshot(source.hub, source.revision)
     origin = {"hub": source.hub, "revision": source.revision, "commit": found.commit}
     return checkpoint.read(found.folder, name, precision=precision, source=origin)
+
+
+def obtain_ready(source: HubSource | LocalSource, name: str, stated: str | None) -> Checkpoint:
+    """A variant's ready checkpoint, under the precision that the recipe states for it, if any.
+
+    Raises CheckpointError, also where config.json says that its weights have another width than stated: a tier that
+    allows W8A8 would serve something else. Plain weights may stand for quantized ones, so there the recipe is believed.
+    """
+    found = obtain_model(source, name)
+    if stated is None:
+        return found
+    is_quantized = precisions.quantization(checkpoint.read_config(found.path)) is not None
+    widths = {_weight_bits(stated), _weight_bits(found.precision)}
+    if is_quantized and None not in widths and len(widths) > 1:
+        raise CheckpointError(
+            f"the recipe calls {name} {stated}, but its config.json says {found.precision}",
+            advice=f"leave `precision` out, or name the checkpoint that is {stated}",
+        )
+    return found.model_copy(update={"precision": stated})
+
+
+def _weight_bits(precision: str) -> str | None:
+    """`4` of W4A16, `8` of FP8; None where there is no one width."""
+    said = re.fullmatch(r"(?:W|BF|FP|NVFP|MXFP)(\d+)(?:A\d+)?", precision)
+    return said[1] if said else None
 
 
 def gguf_sha256(source: GgufSource) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from qgate.io import tensors
 from qgate.plan import GenerateStep, ScoreStep, generate_key, score_key
 from qgate.rooms.generate import num_done
-from qgate.rooms.obtain import obtain_model
+from qgate.rooms.obtain import obtain_model, obtain_ready
 from qgate.rooms.precheck import precheck, quantized_layers, result_bytes
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.variants import baseline_key, find_stored, job_of, variant_key
@@ -51,7 +51,7 @@ def _checkpoints(prepared: Prepared) -> Iterator[tuple[str, Checkpoint | None, L
 def _variant(prepared: Prepared, name: str, baseline: Checkpoint | None) -> tuple[str, Checkpoint | None, Line]:
     variant = prepared.loaded.recipe.variants[name]
     if variant.checkpoint is not None and not isinstance(variant.checkpoint, GgufSource):
-        ready = obtain_model(variant.checkpoint, name, precision=variant.precision)
+        ready = obtain_ready(variant.checkpoint, name, variant.precision)
         return name, ready, _checkpoint_line(name, ready, "at hand")
     if baseline is None:
         return name, None, Line("checkpoint", name, "after the baseline is unpacked", "")

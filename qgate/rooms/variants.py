@@ -14,7 +14,7 @@ from qgate.io import artefact, envs
 from qgate.io.files import sha256_file
 from qgate.plan import dequantize_key, quantize_key
 from qgate.ports import Tool, load_quantizer
-from qgate.rooms.obtain import GGUF_LOCK, GGUF_WORKER, dequantize, gguf_sha256, obtain_model
+from qgate.rooms.obtain import GGUF_LOCK, GGUF_WORKER, dequantize, gguf_sha256, obtain_model, obtain_ready
 from qgate.rooms.precheck import VariantJob, precheck
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.quantize import quantize
@@ -67,7 +67,7 @@ def obtain_variant(prepared: Prepared, name: str, baseline: Checkpoint) -> Check
     """A ready checkpoint as it is, or the quantizer's. Raises CheckpointError, QuantizeError, EnvError, StoreError."""
     variant = prepared.loaded.recipe.variants[name]
     if variant.checkpoint is not None and not isinstance(variant.checkpoint, GgufSource):
-        return obtain_model(variant.checkpoint, name, precision=variant.precision)
+        return obtain_ready(variant.checkpoint, name, variant.precision)
     job = job_of(prepared, name, baseline)
 
     def make(output: Path) -> Checkpoint:

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from huggingface_hub.utils import filter_repo_objects
 from qgate.errors import CheckpointError
 from qgate.io import hub
 from qgate.io.files import sha256_file
-from qgate.rooms.obtain import gguf_sha256, obtain_model
+from qgate.rooms.obtain import gguf_sha256, obtain_model, obtain_ready
 from qgate.schemas.recipe import GgufSource, HubSource, LocalSource
 from tests.unit.tiny_checkpoint import write_checkpoint
 
@@ -31,6 +32,25 @@ def test_a_directory_is_read_where_it_lies(tmp_path: Path) -> None:
     found = obtain_model(LocalSource(path=write_checkpoint(tmp_path / "m")), "baseline", precision="FP16")
     assert (found.name, found.path, found.precision) == ("baseline", tmp_path / "m", "FP16")
     assert found.source == {"path": str(tmp_path / "m")}
+
+
+def said_to_be(folder: Path, bits: int) -> LocalSource:
+    write_checkpoint(folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "gptq", "bits": bits, "group_size": 128}
+    (folder / "config.json").write_text(json.dumps(config))
+    return LocalSource(path=folder)
+
+
+def test_a_stated_precision_of_another_width_than_the_configs_is_refused(tmp_path: Path) -> None:
+    four_bits = said_to_be(tmp_path / "four", 4)
+    with pytest.raises(CheckpointError, match="calls v W8A8, but .* says W4A16"):
+        obtain_ready(four_bits, "v", "W8A8")
+    assert [obtain_ready(four_bits, "v", stated).precision for stated in (None, "W4A16", "NVFP4", "home-made")] == [
+        "W4A16", "W4A16", "NVFP4", "home-made",
+    ]  # fmt: skip
+    plain = LocalSource(path=write_checkpoint(tmp_path / "plain"))
+    assert obtain_ready(plain, "v", "W8A8").precision == "W8A8"
 
 
 def test_a_commit_in_the_cache_is_taken_without_a_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

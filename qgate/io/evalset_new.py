@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from qgate.errors import EvalsetError
 from qgate.io import evalset_import, evalset_items
 from qgate.io.evalset_import import Fault, Imported
 from qgate.io.evalsets import ITEMS, MANIFEST, pins, write_manifest
-from qgate.io.files import disk_errors, write_text
+from qgate.io.files import NO_PLACE, disk_errors, write_text
 from qgate.ports import load_plugin
 from qgate.schemas.base import canonical_json
 from qgate.schemas.evalset import EvalsetManifest, ScorerUse
@@ -56,10 +57,10 @@ def tell(faults: tuple[Fault, ...], source: Path) -> str:
 
 def _check(use: ScorerUse) -> None:
     """Raises PluginError where there is no such scorer, ValueError where a built-in one does not take its arguments."""
-    if use.name in scorers.NAMES:
-        scorers.check(use.name, use.args)
-    else:
+    if use.name not in scorers.NAMES and use.name in {point.name for point in entry_points(group="qgate.scorers")}:
         load_plugin("scorers", use.name)
+    else:
+        scorers.check(use.name, use.args)
 
 
 def _head(folder: Path, description: str, license_id: str) -> dict[str, Any]:
@@ -68,7 +69,7 @@ def _head(folder: Path, description: str, license_id: str) -> dict[str, Any]:
 
 def _write(folder: Path, imported: Imported, head: dict[str, Any]) -> None:
     """The set beside its place, then moved into it."""
-    with disk_errors(folder):
+    with disk_errors(folder, *NO_PLACE):
         folder.parent.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
@@ -77,7 +78,7 @@ def _write(folder: Path, imported: Imported, head: dict[str, Any]) -> None:
         if imported.aside:
             write_text(beside / ASIDE, "\n".join(canonical_json(rest) for rest in imported.aside) + "\n")
         write_manifest(beside, _manifest({**head, "num_items": len(lines), "files": pins(beside)}))
-        with disk_errors(folder):
+        with disk_errors(folder, *NO_PLACE):
             beside.chmod(0o755)
             beside.replace(folder)
     finally:

@@ -13,7 +13,7 @@ from pathlib import Path
 from qgate.errors import StoreError
 
 CHUNK_BYTES = 1 << 20
-NO_PLACE = (errno.EEXIST, errno.EISDIR, errno.ENOENT)
+NO_PLACE = (errno.EEXIST, errno.EISDIR, errno.ENOENT, errno.EBUSY)
 """Errors where a file, a folder or a dangling link lies in the way of a path that is to be made."""
 
 
@@ -30,7 +30,8 @@ def disk_errors(path: Path, *more: int) -> Iterator[None]:
             ) from error
         if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, *more}:
             raise StoreError(
-                f"cannot write {path}: {error.strerror}", advice="pass --results with a writable folder"
+                f"cannot write {path}: {error.strerror}",
+                advice="choose a place that can be written to (--results, --out)",
             ) from error
         raise
 

@@ -86,7 +86,7 @@ BAD = [
     ([1], "not a JSON object"),
     ({"text": "x"}, "neither a question"),
     (QUESTION | {"lang": "en"}, "unknown field `lang`"),
-    (QUESTION | {"scorer": "nunber"}, "no scorer named 'nunber'"),
+    (QUESTION | {"scorer": "nunber"}, "did you mean 'number'?"),
     (QUESTION | {"answer": "four"}, "number: `value`"),
     ({"prompt": "?", "answer": "x"}, "`scorer` is missing"),
     ({"prompt": "?", "scorer": "exact"}, "`answer` is missing"),

@@ -28,10 +28,11 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
-def test_a_path_that_something_stands_in_the_way_of(tmp_path: Path) -> None:
+def test_a_path_that_something_stands_in_the_way_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    for path in (tmp_path, tmp_path / "file" / "x", tmp_path / "file" / "deep" / "x", tmp_path / "link" / "x"):
+    monkeypatch.chdir(tmp_path)
+    for path in (Path(), tmp_path, tmp_path / "file" / "x", tmp_path / "file" / "deep" / "x", tmp_path / "link" / "x"):
         with pytest.raises(StoreError, match="cannot write"):
             files.write_text(path, "new")
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest
-from statsmodels.stats.proportion import proportion_confint
 
 from qgate.judge.arms import Pair
 from qgate.judge.criteria import right
@@ -67,12 +66,18 @@ def mcnemar_worse(table: Table) -> float:
     return float(binomtest(table.lost, discordant, 0.5, alternative="greater").pvalue) if discordant else 1.0
 
 
+def _wilson(count: int, n: int, alpha: float) -> tuple[float, float]:
+    """Wilson's score interval of a share, each end at 1 − `alpha`."""
+    found = binomtest(count, n).proportion_ci(1 - 2 * alpha, "wilson")
+    return float(found.low), float(found.high)
+
+
 def newcombe(table: Table, alpha: float) -> tuple[float, float]:
     """Newcombe's method 10 for P(right before) − P(right now), each end at 1 − `alpha` (Stat. Med. 17:2635, 1998)."""
     n = table.num_pairs
     before, after = (table.both + table.lost) / n, (table.both + table.won) / n
-    low1, high1 = proportion_confint(table.both + table.lost, n, alpha=2 * alpha, method="wilson")
-    low2, high2 = proportion_confint(table.both + table.won, n, alpha=2 * alpha, method="wilson")
+    low1, high1 = _wilson(table.both + table.lost, n, alpha)
+    low2, high2 = _wilson(table.both + table.won, n, alpha)
     phi = _correlation(table)
     difference = before - after
 

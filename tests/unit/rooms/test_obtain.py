@@ -44,7 +44,7 @@ def said_to_be(folder: Path, bits: int) -> LocalSource:
 
 def test_a_stated_precision_of_another_width_than_the_configs_is_refused(tmp_path: Path) -> None:
     four_bits = said_to_be(tmp_path / "four", 4)
-    with pytest.raises(CheckpointError, match="calls v W8A8, but .* says W4A16"):
+    with pytest.raises(CheckpointError, match=r"calls v W8A8, but its config\.json says W4A16"):
         obtain_ready(four_bits, "v", "W8A8")
     assert [obtain_ready(four_bits, "v", stated).precision for stated in (None, "W4A16", "NVFP4", "home-made")] == [
         "W4A16", "W4A16", "NVFP4", "home-made",

@@ -189,6 +189,8 @@ def _by_bounds(criterion: Criterion, found: Measured, statistics: Statistics, dr
         bound = sure + _bound(estimate.high, criterion, "at most")
         reason = f"{what} ({bound}) is not settled against the margin {_show(criterion, margin)}"
         more = further_items(estimate, margin, statistics.alpha, statistics.power)
+        if more is not None and found.open:
+            more = max(more, fewest_items(statistics.alpha) - estimate.num_items)
         return Judged(Verdict.INCONCLUSIVE, reason, more)
     doubt = _doubt(criterion, found, statistics, draws)
     if doubt is not None:

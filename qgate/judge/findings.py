@@ -23,6 +23,7 @@ def find(case: Case, evidence: Evidence, recipe: Recipe, breakdowns: Sequence[Br
         *_invalid(evidence),
         *_floor(case.arms),
         *_repeats(case.arms, tuple(recipe.variants)),
+        *_defective(case.arms, tuple(recipe.variants)),
         *_departures(breakdowns),
         *_tokens(case, recipe),
         *_missing(case.arms),
@@ -55,6 +56,36 @@ def _repeats(arms: Arms, variants: Iterable[str]) -> list[str]:
             tail = "" if same == len(known) else ": its kernels do not repeat themselves"
             said.append(f"{variant} repeats itself in {same} of {len(known)} answers{tail}.")
     return said
+
+
+TOLD_SHARE = 0.05
+"""Share of answers with a defect, the baseline's own or a variant's beyond it, that is worth a sentence."""
+
+
+def _defective(arms: Arms, variants: Iterable[str]) -> list[str]:
+    """A baseline that is broken itself, and a variant that is more so, whether or not a criterion asks for it."""
+    num_own, num_rows, named = _defects(arms, BASELINE)
+    share = num_own / max(1, num_rows)
+    said = (
+        [f"The baseline itself has defects in {num_own} of {num_rows} answers ({named})."]
+        if share >= TOLD_SHARE
+        else []
+    )
+    for variant in variants:
+        num, of, named = _defects(arms, variant)
+        if num / max(1, of) - share >= TOLD_SHARE:
+            said.append(
+                f"{variant} has defects in {num} of {of} answers ({named}), the baseline in {num_own} of {num_rows}."
+            )
+    return said
+
+
+def _defects(arms: Arms, name: str) -> tuple[int, int, str]:
+    """Answers with a defect, answers that came, and how many had which."""
+    rows = [row for row in arms.replicates.get((name, 0), {}).values() if came(row)]
+    counts = Counter(defect for row in rows for defect in all_defects(row))
+    named = ", ".join(f"{defect} {count}" for defect, count in sorted(counts.items(), key=lambda c: (-c[1], c[0])))
+    return sum(bool(all_defects(row)) for row in rows), len(rows), named
 
 
 TOLD_ALONG = ("output position", "prompt length", "temperature")

@@ -165,6 +165,29 @@ def test_a_share_that_cannot_rise_beyond_the_margin_never_passes(metric, broken)
     assert spoil(100).verdict is Verdict.PASS
 
 
+def test_a_broken_baseline_and_a_variant_that_is_more_so_are_told_whatever_the_criteria_are():
+    base = scores(100, 0.8)
+    made = evidence(base, {"w8a8": base})
+    loop, salad = ((DefectHit(name=name),) for name in ("repetition_loop", "token_salad"))
+
+    def findings(num_baseline: int, num_variant: int):
+        def planted(each):
+            num = num_baseline if each.variant == "baseline" else num_variant
+            found = salad if each.variant != "baseline" and each.item < "i0002" else loop
+            return dataclasses.replace(each, defects=found) if each.item < f"i{num:04d}" else each
+
+        rows = tuple(planted(each) for each in made.rows)
+        return [
+            f for f in judge(dataclasses.replace(made, rows=rows), recipe([SCORE]), "run").findings if "defects" in f
+        ]
+
+    assert findings(4, 8) == []
+    assert findings(30, 30) == ["The baseline itself has defects in 30 of 100 answers (repetition_loop 30)."]
+    assert findings(0, 9) == [
+        "w8a8 has defects in 9 of 100 answers (repetition_loop 7, token_salad 2), the baseline in 0 of 100."
+    ]
+
+
 def test_an_engine_noisier_than_the_margin_makes_the_criterion_invalid():
     base = scores(300, 0.8)
     made = evidence(base, {"w8a8": base}, floor=damaged(base, 0.3))
@@ -319,6 +342,9 @@ def test_token_criteria_need_enough_items_to_have_seen_a_rare_fault():
     assert criterion(sheet).verdict is Verdict.INCONCLUSIVE
     assert "one in twenty" in criterion(sheet).reason
     assert criterion(sheet).further_items == 72 - 40
+    few = criterion(judge(with_tokens(3, 0.01), recipe([{"metric": "kl_mean", "margin": 0.05}]), "run"))
+    assert "is not settled" in few.reason
+    assert few.further_items >= 72 - 3
 
 
 @pytest.mark.parametrize("bad", [float("nan"), -9999.0])

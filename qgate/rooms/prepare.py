@@ -17,6 +17,7 @@ from qgate import scorers
 from qgate.crosscheck import evalset_name
 from qgate.errors import EvalsetError
 from qgate.io import envs, evalsets
+from qgate.io.evalset_cut import slices_of
 from qgate.io.files import NO_PLACE, disk_errors, sha256_file
 from qgate.io.recipe import LoadedRecipe
 from qgate.io.store import Store
@@ -25,6 +26,10 @@ from qgate.ports import Engine, Scorer, ServeJob, Tool, Watcher, load_engine, lo
 from qgate.rooms.arms import Bench, Serving
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.evalset import Evalset, Item
+from qgate.schemas.recipe import Criterion
+
+OF_THE_RUN = frozenset({"evalset", "profile", "temperature"})
+"""Keys that part answers without being a slice of their items."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +108,15 @@ def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Prepared:
     engine = load_engine(recipe.engine.name)
     tool = _tool(recipe.engine.env or engine.lock)
     by_use = {use.name: evalsets.load(use, loaded.base) for use in recipe.evalsets}
+    sets = {evalset_name(name): evalset for name, evalset in by_use.items()}
+    for name, tier in recipe.tiers.items():
+        for number, criterion in enumerate(tier.criteria):
+            _check_scope(criterion, f"tiers.{name}.criteria[{number}]", sets)
     steps = plan(recipe, by_use)
     prompts = {request.id: request.messages for step in steps.generate for request in step.requests}
     return Prepared(
         loaded=loaded,
-        evalsets={evalset_name(name): evalset for name, evalset in by_use.items()},
+        evalsets=sets,
         plan=steps,
         engine=engine,
         tool=tool,
@@ -133,6 +142,24 @@ def claim_folder(prepared: Prepared) -> Prepared:
 
 def _tool(spec: str | None) -> Tool:
     return Tool(python=Path(), identity="none") if spec is None else envs.resolve(spec)
+
+
+def _check_scope(criterion: Criterion, field: str, sets: Mapping[str, Evalset]) -> None:
+    """Refuse a slice that no item is in: its criterion could never be settled. Raises EvalsetError."""
+    only = None if criterion.evalset is None else evalset_name(criterion.evalset)
+    inside = [slices_of(item) for name, evalset in sets.items() if only in {None, name} for item in evalset.items]
+    for key, value in criterion.where.items():
+        if key in OF_THE_RUN:
+            continue
+        known = sorted({slices[key] for slices in inside if key in slices})
+        inside = [slices for slices in inside if slices.get(key) == value]
+        if not inside:
+            advice = f"known {key}: {', '.join(known)}" if known else None
+            raise EvalsetError(f"{field}.where: no item that would be asked has {key} {value!r}", advice=advice)
+    if criterion.by not in {None, *OF_THE_RUN} and not any(criterion.by in slices for slices in inside):
+        known = sorted({key for slices in inside for key in slices})
+        advice = f"known slices: {', '.join(known)}"
+        raise EvalsetError(f"{field}.by: no item that would be asked has a slice {criterion.by!r}", advice=advice)
 
 
 def _scorers(sets: Sequence[Evalset]) -> dict[str, Scorer]:

@@ -12,7 +12,7 @@ import pytest
 
 from qgate import pipeline
 from qgate.engines.fake import ENGINE
-from qgate.errors import EngineError, ExitCode, StoreError
+from qgate.errors import EngineError, EvalsetError, ExitCode, StoreError
 from qgate.io import artefact, recipe
 from qgate.pipeline import Outcome
 from qgate.rooms.outlook import outlook
@@ -310,6 +310,22 @@ def test_the_plan_tells_what_is_stored(tmp_path: Path) -> None:
     assert {line.state for line in before if line.kind == "generate"} == {"to do"}
     run(tmp_path, path)
     assert {line.state for line in outlook(prepared)} == {"stored", "at hand"}
+
+
+@pytest.mark.parametrize(
+    ("criterion", "said"),
+    [
+        ({"metric": "score_loss", "where": {"language": "zh"}}, r"criteria\[0\]\.where: .* language 'zh'"),
+        ({"metric": "score_loss", "where": {"depth": "end"}}, r"criteria\[0\]\.where: .* depth 'end'"),
+        ({"metric": "worst_slice_score_loss", "by": "lang"}, r"criteria\[0\]\.by: .* slice 'lang'"),
+    ],
+)
+def test_a_slice_that_no_item_is_in_is_refused_before_anything_runs(
+    tmp_path: Path, criterion: dict[str, Any], said: str
+) -> None:
+    path = made(tmp_path, tiers__chat__criteria=[criterion | {"margin": 0.1}])
+    with pytest.raises(EvalsetError, match=said):
+        prepare(recipe.load(path), tmp_path / "results", Watcher())
 
 
 def test_results_that_cannot_be_written(tmp_path: Path) -> None:

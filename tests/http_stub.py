@@ -64,6 +64,7 @@ class HttpStub:
         server = await asyncio.start_server(self._connection, sock=self._socket)
         await self._stopped.wait()
         server.close()
+        await asyncio.sleep(0.01)  # connections just accepted begin, and so can be closed
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

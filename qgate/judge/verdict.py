@@ -147,7 +147,8 @@ def _unfit(bench: Bench, tier: Tier, variant: str) -> str | None:
     evidence = bench.evidence
     for name in dict.fromkeys((BASELINE, variant)):
         if name in evidence.invalid:
-            return f"{name} could not be run: {evidence.invalid[name]}"
+            first, *_ = evidence.invalid[name].splitlines() or [""]  # the findings hold the log's lines too
+            return f"{name} could not be run: {first}"
         if not bench.case.arms.has(name):
             return f"{name} gave no answers"
     if evidence.engine not in tier.engines:

@@ -402,10 +402,13 @@ def test_numbers_of_an_engine_that_a_tier_does_not_accept_decide_nothing():
 
 def test_a_variant_that_could_not_be_run_is_inconclusive_with_the_reason():
     base = scores(200, 0.9)
-    made = dataclasses.replace(evidence(base, {"w8a8": base}), invalid={"w8a8": "the server died"})
+    died = "the server died\n  log: x.log\n    Killed"
+    made = dataclasses.replace(evidence(base, {"w8a8": base}), invalid={"w8a8": died})
     sheet = judge(made, recipe([SCORE]), "run")
     assert sheet.tiers[0].verdict is Verdict.INCONCLUSIVE
     assert "the server died" in sheet.tiers[0].reason
+    assert "\n" not in sheet.tiers[0].reason
+    assert any("x.log" in each for each in sheet.findings)
 
 
 def test_without_an_a_a_arm_the_sheet_says_so():

@@ -41,7 +41,9 @@ def load(path: Path, cls: type[T]) -> T:
     except OSError as error:
         raise ArtefactError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
-        raise ArtefactError(f"{path} is not JSON: {error}", advice="delete its folder and run the recipe again") from error
+        raise ArtefactError(
+            f"{path} is not JSON: {error}", advice="delete its folder and run the recipe again"
+        ) from error
     return parse(fields, cls, str(path))
 
 

@@ -19,10 +19,10 @@ from time import monotonic
 from qgate.errors import EnvError, Interrupted, StoreError, UserError, WorldError
 from qgate.io import proc
 from qgate.io.recipe import LoadedRecipe
-from qgate.judge.verdict import judge
 from qgate.ports import Watcher
 from qgate.rooms.arms import Serving
 from qgate.rooms.evidence import gather
+from qgate.rooms.judgement import judge_once
 from qgate.rooms.prepare import Prepared, claim_folder, prepare
 from qgate.rooms.publish import publish
 from qgate.rooms.variants import obtain_baseline, obtain_variant, precheck_variants
@@ -57,7 +57,7 @@ def run(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Outcome:
     with _stage(work, "rows"):
         evidence = gather(prepared, work)
     with _stage(work, "judge"):
-        sheet = judge(evidence, loaded.recipe, prepared.folder.name)
+        sheet = judge_once(prepared, work, evidence)
     return Outcome(*publish(prepared, work, evidence, sheet, started), folder=prepared.folder)
 
 

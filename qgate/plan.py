@@ -11,7 +11,7 @@ made yet have no key until it is.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -227,6 +227,14 @@ def score_key(step: ScoreStep, checkpoint_digest: str, engine: EngineIdentity, s
             "replicate": step.replicate,
         }
     )
+
+
+def judge_key(
+    recipe: Mapping[str, Any], *, rows: str, token_scores: Sequence[str], rest: Mapping[str, Any], code: str
+) -> str:
+    """Content key of a verdict sheet: the recipe's demands, the observed rows, whose scores, and the judge itself."""
+    evidence = {"rows": rows, "token_scores": list(token_scores), **rest}
+    return content_key({"format": FORMAT, "recipe": dict(recipe), "evidence": evidence, "code": code})
 
 
 def _identity(engine: EngineIdentity) -> dict[str, Any]:

@@ -14,7 +14,9 @@ from qgate import pipeline
 from qgate.engines.fake import ENGINE
 from qgate.errors import EngineError, EvalsetError, ExitCode, StoreError
 from qgate.io import artefact, recipe
+from qgate.judge.verdict import judge
 from qgate.pipeline import Outcome
+from qgate.rooms import judgement
 from qgate.rooms.outlook import outlook
 from qgate.rooms.prepare import prepare
 from qgate.schemas.run import Run
@@ -155,6 +157,31 @@ def test_a_second_run_starts_nothing_and_says_the_same(tmp_path: Path) -> None:
     assert all(arm.cached for arm in second.run.arms)
     assert second.sheet.tiers == first.sheet.tiers
     assert second.folder != first.folder
+    assert (first.sheet.run_id, second.sheet.run_id) == (first.folder.name, second.folder.name)
+
+
+def test_the_same_evidence_is_judged_once_and_another_margin_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[str] = []
+
+    def counting(evidence: Any, recipe: Any, run_id: str) -> VerdictSheet:
+        judged.append(run_id)
+        return judge(evidence, recipe, run_id)
+
+    monkeypatch.setattr(judgement, "judge", counting)
+    one, _ = run(tmp_path, made(tmp_path))
+    run(tmp_path, made(tmp_path))
+    assert len(judged) == 1
+    tier = {
+        "default": "good",
+        "allow": ["good"],
+        "engines": ["fake"],
+        "criteria": [{"metric": "kl_mean", "margin": 1e-9}],
+    }
+    other, _ = run(tmp_path, made(tmp_path, tiers={"chat": tier}))
+    assert len(judged) == 2
+    assert one.sheet.exit_code is not other.sheet.exit_code
 
 
 def test_a_changed_checkpoint_does_only_its_own_steps_again(tmp_path: Path) -> None:

@@ -150,6 +150,11 @@ class Watcher(Protocol):
         """One line that stays visible."""
 
 
+def plugin_names(group: str) -> list[str]:
+    """Names registered under the entry points `qgate.<group>`, sorted."""
+    return sorted({point.name for point in entry_points(group=f"qgate.{group}")})
+
+
 def load_plugin(group: str, name: str) -> Any:
     """The object registered as `name` under the entry points `qgate.<group>`. Raises PluginError with near matches."""
     known = {point.name: point for point in entry_points(group=f"qgate.{group}")}

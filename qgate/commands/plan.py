@@ -38,4 +38,10 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
         f"{engine.parallel} server{'s' if engine.parallel > 1 else ''} at a time, {engine.concurrency} requests in flight each",
         highlight=False,
     )
+    for name, tier in loaded.recipe.tiers.items():
+        if engine.name not in tier.engines:
+            console.print(
+                f"[yellow]•[/] tier {name} accepts numbers from {', '.join(tier.engines)} only: it will be INCONCLUSIVE",
+                highlight=False,
+            )
     return ExitCode.PASS

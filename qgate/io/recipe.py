@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from qgate.crosscheck import Location, Problem, crosscheck
 from qgate.errors import RecipeError
 from qgate.io.validation import Document
 from qgate.io.yaml_tree import parse
-from qgate.ports import load_engine, load_quantizer
+from qgate.ports import load_engine, load_quantizer, plugin_names
 from qgate.schemas.recipe import Calibration, GgufSource, LocalSource, Recipe, Source, Variant
 
 
@@ -49,6 +50,7 @@ def load(path: Path) -> LoadedRecipe:
     data = _bytes(path)
     document = Document(path.name, parse(data, path.name))
     recipe = _recipe(document)
+    _check_tier_engines(recipe, document)
     engine = _engine_options(recipe, document)
     return LoadedRecipe(
         recipe=_absolute(recipe, path.resolve().parent),
@@ -83,6 +85,18 @@ def _recipe(document: Document) -> Recipe:
     if problems := crosscheck(recipe):
         raise document.refusal(problems)
     return recipe
+
+
+def _check_tier_engines(recipe: Recipe, document: Document) -> None:
+    """A misspelt engine in a tier would make every verdict INCONCLUSIVE after the whole run."""
+    known = plugin_names("engines")
+    for name, tier in recipe.tiers.items():
+        for index, engine in enumerate(tier.engines):
+            if engine not in known:
+                near = get_close_matches(engine, known, n=1)
+                advice = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
+                at = ("tiers", name, "engines", index)
+                raise document.refusal([Problem(at, f"no engine named {engine!r}", advice)])
 
 
 def _engine_options(recipe: Recipe, document: Document) -> BaseModel:

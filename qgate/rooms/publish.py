@@ -25,6 +25,7 @@ from qgate.rooms.work import Work
 from qgate.schemas.answers import EngineFacts
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.evidence import Evidence
+from qgate.schemas.recipe import BASELINE
 from qgate.schemas.run import ArmRecord, Run
 from qgate.schemas.statement import JudgedSet
 from qgate.schemas.verdict import VerdictSheet
@@ -35,7 +36,8 @@ def publish(
 ) -> tuple[Run, VerdictSheet]:
     """Write every report of a run and return what they were drawn from. Raises StoreError."""
     run = _run(prepared, work, started)
-    sheet = sheet.model_copy(update={"summary": _summary(work, run, sheet)})
+    findings = (*sheet.findings, *_same_bytes(work))
+    sheet = sheet.model_copy(update={"summary": _summary(work, run, sheet), "findings": findings})
     requests = {request.id: request for step in prepared.plan.generate for request in step.requests}
     bundle = ReportBundle(run, sheet, evidence.rows, prepared.loaded.written, requests)
     folder = prepared.folder
@@ -72,6 +74,13 @@ def _run(prepared: Prepared, work: Work, started: datetime) -> Run:
         timings_s={**work.timings_s, "total": (datetime.now(UTC) - started).total_seconds()},
         failures=dict(work.failures),
     )
+
+
+def _same_bytes(work: Work) -> list[str]:
+    """Variants that are the baseline under another name: what passes then is not what the recipe says."""
+    baseline = work.checkpoints[BASELINE].digest
+    same = [name for name, found in work.checkpoints.items() if name != BASELINE and found.digest == baseline]
+    return [f"{name} is the baseline byte for byte: nothing was quantized." for name in same]
 
 
 def _portable(prepared: Prepared, checkpoint: Checkpoint) -> Checkpoint:

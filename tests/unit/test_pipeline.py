@@ -139,6 +139,19 @@ def test_every_report_is_there_and_readable(tmp_path: Path) -> None:
         assert str(tmp_path).encode() not in path.read_bytes(), path.name
 
 
+def test_the_baseline_under_another_name_is_told(tmp_path: Path) -> None:
+    made(tmp_path)
+    variants = {"good": {"checkpoint": {"path": "model"}, "precision": "FP16"}}
+    tier = {
+        "default": "good",
+        "allow": ["good"],
+        "engines": ["fake"],
+        "criteria": [{"metric": "score_loss", "margin": 0.1}],
+    }
+    outcome, _ = run(tmp_path, made(tmp_path, variants=variants, tiers={"chat": tier}))
+    assert "good is the baseline byte for byte: nothing was quantized." in outcome.sheet.findings
+
+
 def test_the_default_that_fails_fails_the_run(tmp_path: Path) -> None:
     path = made(tmp_path, tiers={"chat": {
         "default": "bad", "allow": ["bad", "good"], "engines": ["fake"],

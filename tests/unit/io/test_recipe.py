@@ -27,6 +27,7 @@ CASES: list[tuple[dict[str, Any], str, list[str]]] = [
     ({"tiers__chat__default": "w8a9"}, "unknown default", ["tiers.chat.default", "did you mean `w8a8`?"]),
     ({"tiers__chat__allow": ["awk"]}, "unknown allowed", ["tiers.chat.allow[0]", "'awk'"]),
     ({"tiers__chat__fallback": "base"}, "unknown fallback", ["tiers.chat.fallback", "did you mean `baseline`?"]),
+    ({"tiers__chat__engines": ["fakee"]}, "tier's engine", ["tiers.chat.engines[0]", "did you mean `fake`?"]),
     ({"engine__name": "vlm"}, "engine", ["engine.name", "did you mean 'vllm'?"]),
     ({"engine__options": {"no_such": 1}}, "engine option", ["engine.options.no_such", "unknown field"]),
     ({"model": {"pth": "x"}}, "model source", ["model", "`hub`", "`gguf`"]),

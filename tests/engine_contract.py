@@ -12,6 +12,7 @@ import pytest
 from qgate.ports import Session
 from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, Sampling, ScoreRequest
 from qgate.schemas.evalset import Message
+from tests.processes import is_alive
 
 Opened = Callable[[], AbstractContextManager[Session]]
 
@@ -98,4 +99,4 @@ def leaving_ends_every_process(opened: Opened) -> None:
 
 def _children() -> set[int]:
     children = psutil.Process(os.getpid()).children(recursive=True)
-    return {child.pid for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE}
+    return {child.pid for child in children if is_alive(child)}

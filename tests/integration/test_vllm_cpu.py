@@ -24,6 +24,7 @@ from qgate.io import server as server_module
 from qgate.ports import ServeJob, Session, Tool
 from qgate.schemas.answers import Answer, GenerateRequest, Sampling, ScoreRequest
 from qgate.schemas.evalset import Message
+from tests.processes import is_alive
 
 pytestmark = pytest.mark.heavy
 ONE_THREAD = {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
@@ -69,7 +70,7 @@ def answers(session: Session, asked: list[GenerateRequest]) -> dict[str, Answer]
 def family() -> set[int]:
     """Living descendants of this process that belong to a vLLM server."""
     found = psutil.Process().children(recursive=True)
-    return {process.pid for process in found if process.status() != psutil.STATUS_ZOMBIE}
+    return {process.pid for process in found if is_alive(process)}
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from qgate.engines import fake, openai, vllm
 from qgate.ports import Engine, Session, Tool, load_engine
 from qgate.schemas.answers import EngineFacts
 from tests.http_stub import HttpStub
+from tests.processes import is_alive
 from tests.unit.engines import jobs
 from tests.unit.engines.test_openai import Remote
 from tests.unit.engines.test_vllm import stub_job
@@ -42,7 +43,7 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path, remote: HttpStub, mon
 
 
 def children() -> set[int]:
-    return {child.pid for child in psutil.Process().children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE}
+    return {child.pid for child in psutil.Process().children(recursive=True) if is_alive(child)}
 
 
 def test_every_request_is_answered_once_and_nothing_stays_behind(opener: Opener) -> None:

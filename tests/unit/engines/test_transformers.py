@@ -19,6 +19,7 @@ from qgate.errors import DiedError, EngineError, HungError, StartError
 from qgate.ports import Engine, ServeJob, Tool, load_engine
 from qgate.schemas.answers import GenerateRequest, Sampling, ScoreRequest
 from qgate.schemas.evalset import Message
+from tests.processes import is_alive
 
 STUB = Path(__file__).with_name("transformers_stub.py")
 MESSAGES = (Message(role="user", content="Hello"),)
@@ -48,7 +49,7 @@ def running(work: Path) -> list[int]:
     """Of the worker and its helper, those that still run: a zombie that its new parent has not reaped does not."""
     if not (work / "pids").exists():
         return []
-    alive = {process.pid for process in psutil.process_iter() if process.status() != psutil.STATUS_ZOMBIE}
+    alive = {process.pid for process in psutil.process_iter() if is_alive(process)}
     return [pid for pid in map(int, (work / "pids").read_text().split()) if pid in alive]
 
 

@@ -17,6 +17,7 @@ from qgate.errors import DiedError, HungError, StartError
 from qgate.io import distributions, flight, host
 from qgate.ports import Engine, ServeJob, Tool, load_engine
 from qgate.schemas.answers import Answer
+from tests.processes import is_alive
 from tests.unit.engines import jobs
 
 REPOSITORY = Path(__file__).parents[3]
@@ -38,7 +39,7 @@ def stub_job(folder: Path, *, env: dict[str, str] | None = None, options: Any = 
 
 def stub_pids() -> set[int]:
     here = psutil.Process().children(recursive=True)
-    return {child.pid for child in here if child.status() != psutil.STATUS_ZOMBIE}
+    return {child.pid for child in here if is_alive(child)}
 
 
 def collect(answers: Iterator[Answer], into: list[Answer]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from qgate.errors import Interrupted, WorldError
 from qgate.io import proc
+from tests.processes import is_alive
 
 SPAWNS = (
     "import subprocess,sys,time; subprocess.Popen([sys.executable,'-c','import time; time.sleep(60)']); time.sleep(60)"
@@ -49,7 +50,7 @@ def test_stop_ends_grandchildren(tmp_path: Path) -> None:
     with proc.Child([sys.executable, "-c", SPAWNS], log=tmp_path / "x.log") as child:
         wait_for(lambda: psutil.Process(child.pid).children())
         grandchild = psutil.Process(child.pid).children()[0]
-    wait_for(lambda: not grandchild.is_running() or grandchild.status() == psutil.STATUS_ZOMBIE)
+    wait_for(lambda: not is_alive(grandchild))
     assert child.poll() is not None
 
 
@@ -130,14 +131,7 @@ def test_a_parent_killed_with_9_leaves_no_orphan(tmp_path: Path) -> None:
     family = [pid, *(process.pid for process in psutil.Process(pid).children(recursive=True))]
     parent.kill()
     parent.communicate()
-    wait_for(lambda: not any(is_running(pid) for pid in family))
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    wait_for(lambda: not any(is_alive(pid) for pid in family))
 
 
 def test_a_child_reads_nothing_and_a_missing_program_is_an_error(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from qgate.io import server as server_module
 from qgate.io.calls import Target
 from qgate.io.client import Client
 from qgate.io.server import Cause, Launch, Server, serve
+from tests.processes import is_alive
 
 SERVER = """
 import http.server, sys, time
@@ -51,7 +52,7 @@ def launch(tmp_path: Path, code: str = SERVER, probe: Callable[[Server], str | N
 
 
 def is_gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    return not is_alive(pid)
 
 
 def test_serves_until_the_context_is_left(tmp_path: Path) -> None:

@@ -73,10 +73,14 @@ def _promotion_verbs(verbs: Any) -> None:
     promote = _verb(verbs, "promote", "promote:promote", "verify, then write the serving policy and the model card")
     _demand(promote)
     promote.add_argument("--out", type=Path, default=Path("policy.yaml"), metavar="FILE", help="default: policy.yaml")
-    sign = _verb(verbs, "sign", "verify:sign", "sign evidence with a private key (PEM), as a DSSE envelope")
+    sign = _verb(verbs, "sign", "verify:sign", "sign evidence with a private key, or as the CI job that one is")
     sign.add_argument("evidence", type=Path)
-    sign.add_argument("--key", type=Path, required=True, metavar="KEY.pem")
-    sign.add_argument("--out", type=Path, metavar="FILE", help="default: evidence.intoto.jsonl beside it")
+    means = sign.add_mutually_exclusive_group(required=True)
+    means.add_argument("--key", type=Path, metavar="KEY.pem", help="private key; writes a DSSE envelope")
+    means.add_argument(
+        "--keyless", action="store_true", help="the job's OIDC identity, through sigstore; writes a bundle"
+    )
+    sign.add_argument("--out", type=Path, metavar="FILE", help="default: .jsonl or .sigstore.json beside it")
 
 
 def _demand(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +98,13 @@ def _demand(parser: argparse.ArgumentParser) -> None:
         metavar="NAME@V",
         help="sets that must have been used, whole",
     )
-    parser.add_argument("--key", type=Path, metavar="KEY.pub", help="public key that must have signed the evidence")
+    signer = parser.add_mutually_exclusive_group()
+    signer.add_argument("--key", type=Path, metavar="KEY.pub", help="public key that must have signed the evidence")
+    signer.add_argument("--identity", metavar="NAME", help="workflow URL or e-mail that must have signed it, keyless")
+    parser.add_argument("--issuer", metavar="URL", help="OIDC provider that vouches for --identity")
+    parser.add_argument(
+        "--trusted-root", type=Path, metavar="FILE", help="sigstore's trusted_root.json, to check without a network"
+    )
 
 
 def _env_verbs(verbs: Any) -> None:

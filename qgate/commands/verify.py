@@ -10,12 +10,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from qgate.errors import ExitCode, UserError
-from qgate.io import envelope, signing
+from qgate.io import envelope, keyless, signing
 from qgate.io.files import write_text
 from qgate.judge.promotion import Demand, span
-from qgate.rooms.verify import Verified
+from qgate.rooms.verify import Signer, Verified
 from qgate.rooms.verify import verify as hold_against
 
+GITHUB_ISSUER = "https://token.actions.githubusercontent.com"
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
@@ -32,7 +33,21 @@ def verified(arguments: argparse.Namespace) -> Verified:
         evalsets=tuple(arguments.evalset),
         max_age=None if arguments.max_age is None else duration(arguments.max_age),
     )
-    return hold_against(arguments.checkpoint, arguments.evidence, demand, datetime.now(UTC), arguments.key)
+    return hold_against(arguments.checkpoint, arguments.evidence, demand, datetime.now(UTC), _signer(arguments))
+
+
+def _signer(arguments: argparse.Namespace) -> Signer:
+    if arguments.identity is None:
+        if arguments.issuer or arguments.trusted_root:
+            raise UserError("--issuer and --trusted-root go with --identity", advice="say who must have signed")
+        key: Path | None = arguments.key
+        return key
+    if arguments.issuer is None:
+        raise UserError(
+            "--identity needs --issuer: another provider may vouch for the same name",
+            advice=f"for GitHub Actions: --issuer {GITHUB_ISSUER}",
+        )
+    return keyless.Identity(arguments.identity, arguments.issuer, arguments.trusted_root)
 
 
 def describe(found: Verified, tiers: list[str]) -> str:
@@ -55,9 +70,14 @@ def duration(text: str) -> timedelta:
 
 
 def sign(arguments: argparse.Namespace) -> ExitCode:
-    """Write the signed evidence beside the bare one. Raises UserError, ArtefactError."""
-    output: Path = arguments.out or arguments.evidence.with_suffix(".jsonl")
-    signed, keyid = signing.sign(envelope.read(arguments.evidence), arguments.key)
-    write_text(output, json.dumps(signed) + "\n")
-    sys.stdout.write(f"{output}: signed with {keyid[:16]}…\n")
+    """Write the signed evidence beside the bare one. Raises UserError, ArtefactError, WorldError."""
+    evidence = envelope.read(arguments.evidence)
+    if arguments.keyless:
+        text, who = keyless.sign(evidence)
+    else:
+        signed, keyid = signing.sign(evidence, arguments.key)
+        text, who = json.dumps(signed), f"{keyid[:16]}…"
+    output: Path = arguments.out or arguments.evidence.with_suffix(".sigstore.json" if arguments.keyless else ".jsonl")
+    write_text(output, f"{text}\n")
+    sys.stdout.write(f"{output}: signed {'by' if arguments.keyless else 'with'} {who}\n")
     return ExitCode.PASS

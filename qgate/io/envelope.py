@@ -31,6 +31,8 @@ class Evidence:
     payload_type: str = PAYLOAD_TYPE
     signatures: tuple[tuple[str, bytes], ...] = ()
     """Key id (a hint, possibly empty) and signature; none where the evidence is not signed."""
+    bundle: bytes | None = None
+    """The sigstore bundle that it came in, as read; None: it came in none."""
 
 
 def read(path: Path) -> Evidence:
@@ -49,7 +51,8 @@ def read(path: Path) -> Evidence:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ArtefactError(f"the envelope in {path} is damaged: {error}", advice="fetch it again") from error
     kind = str(envelope.get("payloadType"))
-    return Evidence(_statement(_mapping(payload, path), path), payload, kind, signatures)
+    bundle = raw if "dsseEnvelope" in value else None
+    return Evidence(_statement(_mapping(payload, path), path), payload, kind, signatures, bundle)
 
 
 def _bytes(fields: Mapping[str, Any], name: str) -> bytes:

@@ -8,10 +8,13 @@ from pathlib import Path
 
 from qgate.errors import CheckpointError, Refused
 from qgate.io import checkpoint as checkpoints
-from qgate.io import envelope, hashes, signing
+from qgate.io import envelope, hashes, keyless, signing
 from qgate.io.files import sha256_file
 from qgate.judge.promotion import Demand, weigh
 from qgate.schemas.statement import Statement
+
+Signer = Path | keyless.Identity | None
+"""Who must have signed: the owner of a public key, an identity, or nobody in particular."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +29,10 @@ class Verified:
     """For a person: who signed the statement, or that nobody did."""
 
 
-def verify(folder: Path, evidence: Path, demand: Demand, now: datetime, key: Path | None = None) -> Verified:
+def verify(folder: Path, evidence: Path, demand: Demand, now: datetime, signer: Signer = None) -> Verified:
     """Hash every file again and hold it against the evidence. Raises Refused, ArtefactError, CheckpointError."""
     found = envelope.read(evidence)
-    signature = _signature(found, key)
+    signature = _signature(found, signer)
     if not folder.is_dir():
         raise CheckpointError(f"no checkpoint directory at {folder}", advice="name the directory to be promoted")
     try:
@@ -44,9 +47,11 @@ def verify(folder: Path, evidence: Path, demand: Demand, now: datetime, key: Pat
     return Verified(folder, weighed.variant, found.statement, sha256_file(evidence), signature)
 
 
-def _signature(found: envelope.Evidence, key: Path | None) -> str:
-    if key is not None:
-        return f"signed with {signing.check(found, key)[:16]}…, the key in {key}"
+def _signature(found: envelope.Evidence, signer: Signer) -> str:
+    if isinstance(signer, Path):
+        return f"signed with {signing.check(found, signer)[:16]}…, the key in {signer}"
+    if signer is not None:
+        return f"signed by {keyless.check(found, signer)}, as {signer.issuer} vouches"
     if found.signatures:
-        return "signed, but the signature was not checked: pass --key"
+        return "signed, but the signature was not checked: pass --key or --identity"
     return "UNSIGNED: anybody may have edited the evidence"

@@ -56,3 +56,18 @@ def test_lengths_of_time(text: str, hours: int) -> None:
 def test_what_is_no_length_of_time(text: str) -> None:
     with pytest.raises(UserError):
         duration(text)
+
+
+def test_an_identity_without_its_provider(promoted: Promoted, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(promoted, "--identity", "me@example.org") == ExitCode.USER_ERROR
+    assert "--identity needs --issuer" in capsys.readouterr().err
+
+
+def test_a_provider_without_an_identity(promoted: Promoted, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(promoted, "--issuer", "https://example.org") == ExitCode.USER_ERROR
+    assert "go with --identity" in capsys.readouterr().err
+
+
+def test_an_identity_is_asked_of_evidence_that_has_none(promoted: Promoted, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(promoted, "--identity", "me@example.org", "--issuer", "https://example.org") == ExitCode.FAIL
+    assert "nobody's identity stands for it" in capsys.readouterr().err

@@ -179,12 +179,12 @@ def test_an_edited_verdict(run: Promoted, tmp_path: Path) -> None:
     assert edited != envelope.read(run.evidence).payload
     other, _ = signing.sign(envelope.Evidence(envelope.read(run.evidence).statement, edited), private)
     run.evidence.write_text(json.dumps(whole | {"payload": other["payload"]}), encoding="utf-8")
-    assert "it was edited after it was signed" in refusal(run, checkpoint=run.bad, key=public)
+    assert "it was edited after it was signed" in refusal(run, checkpoint=run.bad, signer=public)
 
 
 def test_another_key(run: Promoted, tmp_path: Path) -> None:
     sign(run, key_pair(tmp_path)[0])
-    assert "or signed by others" in refusal(run, key=key_pair(tmp_path, "other")[1])
+    assert "or signed by others" in refusal(run, signer=key_pair(tmp_path, "other")[1])
 
 
 def test_a_signature_of_something_else(run: Promoted, tmp_path: Path) -> None:
@@ -192,11 +192,11 @@ def test_a_signature_of_something_else(run: Promoted, tmp_path: Path) -> None:
     bare = envelope.read(run.evidence)
     signed, _ = signing.sign(envelope.Evidence(bare.statement, bare.payload, "text/plain"), private)
     run.evidence.write_text(json.dumps(signed), encoding="utf-8")
-    assert "what was signed is a text/plain" in refusal(run, key=public)
+    assert "what was signed is a text/plain" in refusal(run, signer=public)
 
 
 def test_unsigned_where_a_key_is_asked_for(run: Promoted, tmp_path: Path) -> None:
-    assert "is not signed: anybody may have edited it" in refusal(run, key=key_pair(tmp_path)[1])
+    assert "is not signed: anybody may have edited it" in refusal(run, signer=key_pair(tmp_path)[1])
 
 
 @pytest.mark.parametrize("content", [b"", b"no PEM", b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"])

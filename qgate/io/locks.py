@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from qgate.errors import EnvError
+from qgate.errors import EnvError, UserError
 from qgate.io.home import home
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -57,7 +57,7 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Lock:
-    """The lock `name`. Raises EnvError, with the near match where there is one."""
+    """The lock `name`. Raises UserError, with the near match where there is one."""
     for folder in folders():
         path = folder / f"{name}.txt"
         if path.is_file():
@@ -65,7 +65,7 @@ def find(name: str) -> Lock:
     known = names()
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise EnvError(
+    raise UserError(
         f"no environment named {name!r}",
         advice=f"{hint}known: {', '.join(['current', *known])}, or a path to a python",
     )

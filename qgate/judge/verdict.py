@@ -163,7 +163,8 @@ def _baseline(bench: Bench, criteria: tuple[CriterionResult, ...]) -> tuple[Verd
     if noisy:
         return Verdict.INCONCLUSIVE, noisy[0].reason
     if bench.case.arms.has(FLOOR):
-        return Verdict.PASS, "the baseline agrees with itself within every margin that it was run again for"
+        agrees = "within every margin that it was run again for" if criteria else "as far as it was asked: no criterion"
+        return Verdict.PASS, f"the baseline agrees with itself {agrees}"
     if bench.recipe.noise_floor.replicates:
         return Verdict.INCONCLUSIVE, "the A/A arm gave no answers, so the baseline's own noise is unknown"
     return Verdict.PASS, "the baseline is what all else is measured by; its own noise was not measured"
@@ -182,6 +183,8 @@ def _combine(criteria: tuple[CriterionResult, ...]) -> tuple[Verdict, str]:
         return Verdict.INCONCLUSIVE, void[0].reason if void else "no criterion was judged"
     nearest = max(passed, key=_share_of_margin)
     voids = f", {len(by_verdict[Verdict.VOID])} void" if by_verdict[Verdict.VOID] else ""
+    if len(passed) == 1:
+        return Verdict.PASS, f"its criterion passes{voids}: {nearest.reason}"
     return Verdict.PASS, f"all {len(passed)} criteria pass{voids}; nearest to its margin: {nearest.reason}"
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from qgate.commands import env
-from qgate.errors import EnvError, ExitCode
+from qgate.errors import ExitCode, UserError
 from qgate.io import env_build
 from qgate.ports import Tool
 
@@ -37,7 +37,7 @@ def test_build_hands_every_name_on(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
 
 def test_an_unknown_name_is_an_error() -> None:
-    with pytest.raises(EnvError, match="no environment named 'nothing'"):
+    with pytest.raises(UserError, match="no environment named 'nothing'"):
         env.build(Namespace(names=["nothing"], again=False, quiet=True))
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from qgate.commands import env
 from qgate.errors import ExitCode, UserError
-from qgate.io import env_build
+from qgate.io import env_build, locks
 from qgate.ports import Tool
 
 
@@ -20,7 +20,7 @@ def test_list_shows_every_lock_and_that_nothing_is_built(capsys: pytest.CaptureF
     shown = capsys.readouterr().out
     for name in ("llmcompressor", "vllm", "vllm-cpu"):
         assert name in shown
-    assert shown.count("not built") == 3
+    assert shown.count("not built") == len(locks.names()) > 2
 
 
 def test_build_hands_every_name_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

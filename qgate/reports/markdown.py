@@ -12,6 +12,7 @@ from typing import Any
 from qgate.reports.visible import clip, offset_of, one_line
 from qgate.reports.words import (
     EXIT_MEANING,
+    MISSING,
     criterion_name,
     exit_code,
     in_tier,
@@ -28,7 +29,7 @@ from qgate.reports.words import (
     worst_examples,
 )
 from qgate.schemas.run import Run
-from qgate.schemas.verdict import CriterionResult, Example, Verdict, VerdictSheet
+from qgate.schemas.verdict import CriterionResult, Example, VariantVerdict, Verdict, VerdictSheet
 
 NUM_EXAMPLES = 3
 CLIP_CHARACTERS = 160
@@ -132,13 +133,20 @@ def _reasons(sheet: VerdictSheet) -> str:
     grouped: dict[tuple[str, ...], list[str]] = {}
     for tier in sheet.tiers:
         for variant in tier.variants:
-            for criterion in variant.criteria if variant.allowed else ():
-                if criterion.verdict is not Verdict.PASS:
-                    cells = _criterion(variant.variant, criterion)
-                    grouped.setdefault(cells, []).append(tier.tier)
+            for cells in _not_passed(variant) if variant.allowed else ():
+                grouped.setdefault(cells, []).append(tier.tier)
     rows = [[*cells[:2], escape(", ".join(tiers)), *cells[2:]] for cells, tiers in grouped.items()]
     table = grid(["Verdict", "Variant", "Tiers", "Criterion", "Estimate and interval", "Reason"], rows)
     return f"### What did not pass\n\n{table}" if rows else ""
+
+
+def _not_passed(variant: VariantVerdict) -> list[tuple[str, ...]]:
+    """A line per criterion that did not pass; the variant's own reason where no criterion says why."""
+    lines = [_criterion(variant.variant, each) for each in variant.criteria if each.verdict is not Verdict.PASS]
+    if lines or variant.verdict is Verdict.PASS:
+        return lines
+    mark = _MARK.get(variant.verdict, variant.verdict.value)
+    return [(mark, escape(variant.variant), MISSING, MISSING, escape(variant.reason))]
 
 
 def _criterion(variant: str, criterion: CriterionResult) -> tuple[str, ...]:

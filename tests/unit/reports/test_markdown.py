@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from qgate.reports import markdown
+from qgate.schemas.verdict import Verdict
 from tests.unit.reports import sample
 from tests.unit.reports.golden import same_as_golden
 
@@ -50,6 +51,19 @@ def test_a_hostile_cell_stays_one_cell(text):
 def test_addresses_mentions_and_issue_numbers_are_not_linked():
     shown = markdown.escape("https://x.y www.x.y @octocat #12")
     assert shown == "https&#8203;://x.y www&#8203;.x.y @&#8203;octocat #&#8203;12"
+
+
+def test_a_variant_that_no_criterion_speaks_against_is_listed_with_its_own_reason():
+    sheet = sample.sheet()
+    tier = sheet.tiers[0]
+    variants = tuple(
+        variant.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": "w8a8 gave no answers", "criteria": ()})
+        for variant in tier.variants
+        if variant.allowed
+    )
+    judged = sheet.model_copy(update={"tiers": (tier.model_copy(update={"variants": variants}),)})
+    page = markdown.render(sample.run(), judged)
+    assert page.count("w8a8 gave no answers") == len(variants) > 0
 
 
 def test_hostile_names_reasons_and_answers_keep_the_page_whole():

@@ -29,5 +29,7 @@ class Try(Frozen):
 
 
 Tries = Callable[[Body, int], Sequence[bool]]
-"""(body, number of tries) → whether each failed, asked of the candidate as it was filed. A body that was asked before
-with the same number is answered from the store. Raises EngineError."""
+"""(body, number of tries) → whether each failed, asked of the candidate as it was filed: the first so many tries of this
+body, each with a seed of its own. Those that were had before come from the store, only what is missing is asked, so that
+(body, 8) after (body, 4) costs 4 calls and begins with the same 4. Tries that did not come are left out. Raises
+EngineError."""

@@ -208,7 +208,7 @@ def generate_key(step: GenerateStep, checkpoint_digest: str, engine: EngineIdent
             "format": FORMAT,
             "checkpoint": checkpoint_digest,
             "engine": _identity(engine),
-            "requests": content_key([request.model_dump(mode="json") for request in step.requests]),
+            "requests": content_key([request.model_dump(mode="json", exclude_none=True) for request in step.requests]),
             "replicate": step.replicate,
         }
     )

@@ -43,8 +43,8 @@ class Dialogue:
         asked: dict[str, GenerateRequest] = {}
 
         def call(request: GenerateRequest) -> Call:
-            body = wire.chat_body(request, self.model, vllm=self.vllm, cache_salt=salt)
-            return Call(request.id, "/v1/chat/completions", body)
+            body = wire.body_of(request, self.model, vllm=self.vllm, cache_salt=salt)
+            return Call(request.id, wire.path(request), body)
 
         def remembered(request: GenerateRequest) -> Call:
             asked[request.id] = request

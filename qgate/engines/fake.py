@@ -1,7 +1,8 @@
 """Engine `fake`: answers at once, without a model, and with the faults that its options plant. For tests and trials.
 
 A checkpoint directory in; answers and token scores out, the same for the same variant name, prompt and seed. It reads
-nothing of the checkpoint but its existence, and writes a log. Give a variant its own faults through `engine_args`.
+no weights of the checkpoint (but see fake_weights), and writes a log. Give a variant its own faults through
+`engine_args`: these are the engine's faults, and those that `fake_weights` reads are the checkpoint's.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from qgate import __version__
 from qgate.engines import fake_model as model
+from qgate.engines import fake_weights
+from qgate.engines.fake_weights import FakeCheckpoint
 from qgate.errors import DiedError, HungError, StartError
 from qgate.ports import ServeJob, Session, Tool
 from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, ScoreRequest, TokenScores
@@ -57,6 +60,11 @@ class FakeOptions(Frozen):
         default=-1.0, description="The rates above hold only for temperatures above this"
     )
     faults_above_prompt_tokens: int = Field(default=0, ge=0, description="The rates above hold only for longer prompts")
+    trigger: str = Field(
+        default="", description="The rates above hold only for prompts with these words, in this order"
+    )
+    kernel: Literal["fast", "plain"] = Field(default="fast", description="Which of the two pretended kernels runs")
+    bad_kernel: float = Field(default=0.0, ge=0, le=1, description="Share of answers garbled by the kernel `fast`")
     score_noise_nats: float = Field(
         default=0.0, ge=0, description="Standard deviation of each logit from other checkpoints', while scoring"
     )
@@ -78,18 +86,21 @@ class FakeOptions(Frozen):
 class FakeSession:
     """A checkpoint that the fake engine serves."""
 
-    def __init__(self, job: ServeJob, options: FakeOptions, ordinal: int):
+    def __init__(self, job: ServeJob, options: FakeOptions, checkpoint: FakeCheckpoint, ordinal: int):
         self.facts = EngineFacts(
             engine="fake",
             version=__version__,
             device="none",
             dtype=job.dtype,
+            kernels={"linear": options.kernel},
             notes=("the fake engine ran no model: these numbers test qgate, not a checkpoint",),
             start_s=0.0,
         )
         self._job = job
         self._options = options
+        self._checkpoint = checkpoint
         self._ordinal = ordinal
+        self._in_flight = 0
         self._asked: Counter[str] = Counter()
         self._num_answered = 0
 
@@ -97,6 +108,7 @@ class FakeSession:
         """One answer per request, out of order as a server's are. Raises DiedError, HungError where planted."""
         stream = iter(requests)
         while window := list(itertools.islice(stream, self._job.concurrency)):
+            self._in_flight = len(window)
             for request in sorted(window, key=lambda request: model.uniform("order", request.id)):
                 self._fail_if_planted()
                 self._asked[request.id] += 1
@@ -145,8 +157,11 @@ class FakeSession:
             )
 
     def _prompt(self, request: GenerateRequest | ScoreRequest) -> tuple[str, list[int]]:
-        text = model.prompt_text(request.messages)
+        raw = request.prompt if isinstance(request, GenerateRequest) else None
+        text = model.prompt_text(request.messages) if raw is None else str(raw)
         ids = [model.token_id(piece) for piece in model.tokenize(text)]
+        if self._checkpoint.template and raw is None:
+            ids = [model.token_id(self._checkpoint.template), *ids]
         return text, [1, *ids] if self._options.template_drift else ids
 
     def _answer(self, request: GenerateRequest) -> Answer:
@@ -163,6 +178,8 @@ class FakeSession:
             return Answer(**shared, text=None, status=fault, error=said)
         limit = request.sampling.max_tokens
         pieces = model.tokenize(self._text(request, prompt, fault))
+        if not self._checkpoint.ends:
+            pieces = model.endless(pieces, limit)
         full = len(pieces) >= limit
         pieces = pieces[:limit]
         ids = [0 if fault == "nonfinite" else model.token_id(piece) for piece in pieces]
@@ -179,13 +196,30 @@ class FakeSession:
 
     def _fault(self, request: GenerateRequest, prompt: str, prompt_tokens: int) -> str | None:
         options, seed = self._options, request.sampling.seed
-        if self._job.concurrency >= 4 and self._again("race", request) < options.race:
+        if self._in_flight >= 4 and self._again("race", request) < options.race:
             return "garble"
+        if options.kernel == "fast" and model.uniform("kernel", prompt, seed) < options.bad_kernel:
+            return "garble"
+        if fault := self._fault_of_weights(request, prompt, prompt_tokens):
+            return fault
         if request.sampling.temperature <= options.faults_above_temperature:
             return None
-        if prompt_tokens <= options.faults_above_prompt_tokens:
+        if prompt_tokens <= options.faults_above_prompt_tokens or not fake_weights.has_trigger(prompt, options.trigger):
             return None
         draw = model.uniform("fault", prompt, seed)
+        return self._drawn(draw)
+
+    def _fault_of_weights(self, request: GenerateRequest, prompt: str, prompt_tokens: int) -> str | None:
+        weights = self._checkpoint.weights
+        if weights.trained_template not in {None, self._checkpoint.template} and request.prompt is None:
+            return "garble"
+        if not fake_weights.holds(weights, request.sampling.temperature, prompt, prompt_tokens):
+            return None
+        draw = model.uniform("weights", prompt, request.sampling.seed)
+        return "loop" if draw < weights.loop else "garble" if draw < weights.loop + weights.garble else None
+
+    def _drawn(self, draw: float) -> str | None:
+        options = self._options
         for name in FAULTS:
             rate: float = getattr(options, name)
             if draw < rate:
@@ -257,9 +291,10 @@ class FakeEngine:
         if options.refuse_start or not job.checkpoint.is_dir():
             why = "planted" if options.refuse_start else "no such directory"
             raise StartError(f"the server of {job.name} did not start: {job.checkpoint}: {why}\n  log: {job.log}")
+        checkpoint = fake_weights.read(job.checkpoint, job.name)
         ordinal = self._sessions[job.name]
         self._sessions[job.name] += 1
-        yield FakeSession(job, options, ordinal)
+        yield FakeSession(job, options, checkpoint, ordinal)
 
 
 ENGINE = FakeEngine()

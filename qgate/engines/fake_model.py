@@ -95,6 +95,12 @@ def loop(text: str, num_tokens: int) -> str:
     return text + phrase * (1 + num_tokens // max(1, len(tokenize(phrase))))
 
 
+def endless(pieces: Sequence[str], num_tokens: int) -> tuple[str, ...]:
+    """An answer that nothing ends: the next turns follow until `num_tokens` are full."""
+    turns = tokenize("<|im_end|>\n<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n" + "".join(pieces))
+    return (*pieces, *turns * (1 + num_tokens // max(1, len(turns))))[:num_tokens]
+
+
 def garble(text: str) -> str:
     """`text` as broken weights tell it: other scripts in the middle of words, and characters that decode to nothing."""
     salad = ("ðŸ", "\ufffd", " сло", "ปร", "ㅋ", "Ã©", " queſ", "ዐ")

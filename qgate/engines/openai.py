@@ -71,7 +71,7 @@ class OpenAiSession:
         yield from self._dialogue.scores(requests)
 
     def _understood(self, request: GenerateRequest) -> GenerateRequest:
-        if not self._dialogue.vllm and (unheard := _beyond_openai(request.sampling)):
+        if request.body is None and not self._dialogue.vllm and (unheard := _beyond_openai(request.sampling)):
             raise EngineError(
                 f"{self._dialogue.name} would ignore {', '.join(unheard)} of the sampling: it is not vLLM",
                 advice=f"leave them at {NEUTRAL}, or serve with vLLM",

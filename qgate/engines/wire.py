@@ -26,6 +26,32 @@ UNFINISHED = frozenset({"abort", "error"})
 UNREAD = ("system_fingerprint", "service_tier")
 
 
+CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
+REPLACED = frozenset({"model", "stream", "stream_options", "n", "best_of", "seed"})
+"""Fields of a verbatim body that a replay gives itself: one whole answer, from this server, with this seed."""
+
+
+def path(request: GenerateRequest) -> str:
+    """Where the request goes."""
+    return CHAT if request.prompt is None else COMPLETIONS
+
+
+def body_of(
+    request: GenerateRequest, model: str, *, vllm: bool = True, cache_salt: str | None = None
+) -> dict[str, Any]:
+    """The body for `path(request)`: with every sampling field, or the verbatim one of a request that brings its own."""
+    if request.body is None:
+        return chat_body(request, model, vllm=vllm, cache_salt=cache_salt)
+    body = {name: value for name, value in request.body.items() if name not in REPLACED}
+    body |= {"model": model, "seed": request.sampling.seed, "stream": False}
+    if request.logprobs:
+        body["logprobs"] = True if request.prompt is None else 0
+    if vllm:
+        body["return_token_ids"] = True
+        body |= {"cache_salt": cache_salt} if cache_salt and "cache_salt" not in body else {}
+    return body
+
+
 def chat_body(
     request: GenerateRequest, model: str, *, vllm: bool = True, cache_salt: str | None = None
 ) -> dict[str, Any]:
@@ -103,15 +129,17 @@ def answer(reply: Reply) -> Answer:
     if reply.body is None:
         status: Status = "timeout" if reply.status == "timeout" else "error"
         return _no_answer(reply, status, reply.error or "no answer")
-    choices = reply.body.get("choices") or [{}]
-    choice, message = choices[0], choices[0].get("message")
-    if not isinstance(message, dict):
+    choice, message = _first_choice(reply.body)
+    if message is None:
         return _no_answer(reply, "error", "the server's answer has no message in it")
     reason = choice.get("finish_reason")
     if reason in UNFINISHED:
         return _no_answer(reply, "error", f"the server gave the request up: finish_reason {reason}")
     usage = reply.body.get("usage") or {}
-    token_ids, prompt_ids = choice.get("token_ids"), reply.body.get("prompt_token_ids")
+    token_ids, prompt_ids = (
+        choice.get("token_ids"),
+        reply.body.get("prompt_token_ids") or choice.get("prompt_token_ids"),
+    )
     tool_calls = len(message.get("tool_calls") or ())
     text = message.get("content")
     return Answer(
@@ -131,6 +159,15 @@ def answer(reply: Reply) -> Answer:
     )
 
 
+def _first_choice(body: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The first choice and its message; a text completion's text stands for a message's content."""
+    choice = (body.get("choices") or [{}])[0]
+    message = choice.get("message")
+    if isinstance(choice.get("text"), str):
+        message = {"content": choice["text"]}
+    return choice, message if isinstance(message, dict) else None
+
+
 def _no_answer(reply: Reply, status: Status, error: str) -> Answer:
     return Answer(
         id=reply.id, text=None, status=status, error=error, latency_s=reply.latency_s, attempt=reply.attempt,
@@ -139,7 +176,10 @@ def _no_answer(reply: Reply, status: Status, error: str) -> Answer:
 
 
 def _logprobs(choice: dict[str, Any]) -> tuple[float | None, ...] | None:
-    content = (choice.get("logprobs") or {}).get("content")
+    found = choice.get("logprobs") or {}
+    if (values := found.get("token_logprobs")) is not None:
+        return tuple(_finite(value) for value in values)
+    content = found.get("content")
     if content is None:
         return None
     return tuple(_finite(entry.get("logprob")) for entry in content)

@@ -36,6 +36,14 @@ class GenerateRequest(Frozen):
     messages: tuple[Message, ...]
     sampling: Sampling
     logprobs: bool = Field(default=False, description="Whether the log-probability of each sampled token is wanted")
+    prompt: str | tuple[int, ...] | None = Field(
+        default=None, description="A raw prompt (text or token ids) in place of `messages`, as /v1/completions takes it"
+    )
+    body: dict[str, Any] | None = Field(
+        default=None,
+        description="The request as somebody else sent it: engines that speak HTTP send it verbatim, the others read its "
+        "turns and what they know of its fields. `sampling` says the same as it does",
+    )
 
 
 class Answer(Stored):

@@ -15,16 +15,16 @@ from qgate.schemas.base import Frozen
 from qgate.schemas.evalset import ScorerUse
 from qgate.schemas.recipe import EnvName, Source
 
-CHAT, COMPLETION = "/v1/chat/completions", "/v1/completions"
+Endpoint = Literal["/v1/chat/completions", "/v1/completions"]
+CHAT: Endpoint = "/v1/chat/completions"
+COMPLETION: Endpoint = "/v1/completions"
 Dtype = Literal["auto", "float32", "float16", "bfloat16"]
 
 
 class Request(Frozen):
     """The request as it was sent. Its body is kept verbatim: fields that qgate does not know stay in it."""
 
-    endpoint: Literal["/v1/chat/completions", "/v1/completions"] = Field(
-        default=CHAT, description="Path that the body was sent to"
-    )
+    endpoint: Endpoint = Field(default=CHAT, description="Path that the body was sent to")
     body: dict[str, Any] = Field(description="The JSON body, verbatim, secrets removed")
 
     @model_validator(mode="after")
@@ -121,7 +121,9 @@ class Recognition(Frozen):
         default=None, description="Least similarity to the filed answer (Indel, 0 to 1); default 0.8"
     )
     regex: str | None = Field(default=None, description="A pattern that is found in a failed answer")
-    scorer: ScorerUse | None = Field(default=None, description="A scorer whose score of a failed answer is below `below`")
+    scorer: ScorerUse | None = Field(
+        default=None, description="A scorer whose score of a failed answer is below `below`"
+    )
     below: float = Field(default=1.0, gt=0, le=1, description="A failed answer scores less than this")
     finish_reason: str | None = Field(default=None, description="How a failed answer ends, e.g. `length`")
     error: bool = Field(default=False, description="The failure is that no answer comes (an error of the server)")
@@ -155,7 +157,9 @@ class Incident(Frozen):
         default=None, description="What came back: the text, or the whole response"
     )
     candidate: Side = Field(description="What gave the bad answer")
-    baseline: Side | None = Field(default=None, description="The unquantized model; without it little can be told apart")
+    baseline: Side | None = Field(
+        default=None, description="The unquantized model; without it little can be told apart"
+    )
     reference: Reference | None = Field(
         default=None, description="Engine to run the same checkpoint with; default: transformers, where there is one"
     )

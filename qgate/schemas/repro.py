@@ -21,7 +21,9 @@ class Try(Frozen):
     finish_reason: str | None = Field(default=None, description="stop, length, or the server's own word")
     defects: tuple[str, ...] = Field(default=(), description="Names of the defects found in the answer")
     seed: int = Field(description="Seed that was sent")
-    came: bool = Field(default=True, description="False where no answer came (error, timeout): the try counts for nothing")
+    came: bool = Field(
+        default=True, description="False where no answer came (error, timeout): the try counts for nothing"
+    )
     why: str = Field(default="", description="What the failure was recognised by, or why no answer came")
     prompt_token_ids_sha256: str | None = Field(default=None, description="Proof of which prompt was read")
     prompt_tokens: int | None = Field(default=None, ge=0)

@@ -76,7 +76,7 @@ def generate(
 
 
 def _sequence(loaded: transformers_load.Loaded, request: dict[str, Any]) -> Sequence:
-    prompt = transformers_prompt.encode(loaded.tokenizer, request["messages"])
+    prompt = transformers_prompt.encode_request(loaded.tokenizer, request)
     room = loaded.context - len(prompt.ids)
     if room < 1:
         raise transformers_prompt.PromptError(

@@ -10,6 +10,8 @@ import pytest
 from qgate.engines import wire
 from qgate.errors import EngineError
 from qgate.io.calls import Reply
+from qgate.schemas.answers import GenerateRequest, Sampling
+from qgate.schemas.evalset import Message
 from tests.unit.engines import jobs
 
 
@@ -125,3 +127,36 @@ def test_scores_that_did_not_come_are_an_error(failed: Reply) -> None:
     (request,) = jobs.score_requests(1)
     with pytest.raises(EngineError):
         wire.token_scores(failed, request, [0])
+
+
+def test_a_verbatim_body_keeps_what_nobody_knows_and_replaces_only_what_a_replay_must() -> None:
+    own = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}], "model": "theirs", "n": 3}
+    request = request_of(body={**own, "stream": True, "temperature": 0.3, "guided_regex": "a+", "seed": 5})
+    body = wire.body_of(request, "ours", cache_salt="s")
+    assert body["messages"] == own["messages"]
+    assert body["guided_regex"] == "a+"
+    assert (body["model"], body["stream"], body["seed"]) == ("ours", False, request.sampling.seed)
+    assert "n" not in body
+    assert body["cache_salt"] == "s"
+    assert "top_k" not in body
+    assert "return_token_ids" not in wire.body_of(request, "ours", vllm=False)
+
+
+def test_a_raw_prompt_goes_to_completions_and_its_text_is_the_answer() -> None:
+    request = request_of(body={"prompt": "Once"}, prompt="Once", logprobs=True)
+    assert wire.path(request) == "/v1/completions"
+    assert wire.body_of(request, "m")["logprobs"] == 0
+    choice = {"text": " upon", "finish_reason": "length", "token_ids": [4], "prompt_token_ids": [1, 2]}
+    choice["logprobs"] = {"token_logprobs": [-0.5]}
+    found = wire.answer(Reply("r", "ok", {"choices": [choice]}, None, 0.1, 1, 200))
+    assert (found.text, found.status, found.logprobs) == (" upon", "truncated", (-0.5,))
+    assert found.prompt_token_ids_sha256 == wire.ids_sha256([1, 2])
+
+
+def request_of(**fields: object) -> GenerateRequest:
+    turns = (Message(role="user", content="Hi"),)
+    sampling = Sampling(
+        temperature=0.3, top_p=1.0, top_k=-1, min_p=0.0, repetition_penalty=1.0, presence_penalty=0.0,
+        frequency_penalty=0.0, max_tokens=8, seed=9,
+    )  # fmt: skip
+    return GenerateRequest.model_validate({"id": "r", "messages": turns, "sampling": sampling, **fields})

@@ -126,7 +126,7 @@ def _check_calibration(job: VariantJob) -> None:
 def result_bytes(job: VariantJob, layers: Mapping[str, Tensor]) -> int:
     """Size of the checkpoint to be made: weights at their new width, 20 bits of scale and zero point a group."""
     precision = job.quantizer.precision(job.options)
-    width = re.match(r"W(\d+)A", precision)
+    width = re.match(r"(?:W|FP|BF)(\d+)", precision)
     bits = int(width[1]) if width else 8
     group = job.quantizer.group_size(job.options)
     elements = sum(tensor.num_elements for tensor in layers.values())

@@ -18,8 +18,10 @@ _SAMPLER = re.compile(r"Using (FlashInfer|PyTorch-native implementation)[^\n]* f
 _IGNORED = re.compile(r"fields were present in the request but ignored: (\{[^}]*\})")
 _NUMBERS: Mapping[str, re.Pattern[str]] = {
     "kv_cache_tokens": re.compile(r"KV cache size: ([\d,]+) tokens"),
-    "kv_cache_gib": re.compile(r"Available KV cache memory: (-?[\d.]+) GiB"),
+    "kv_cache_gib": re.compile(r"(?:Available KV cache memory: |reserved )(-?[\d.]+) GiB"),
     "model_gib": re.compile(r"Model loading took ([\d.]+) GiB"),
+    "activations_gib": re.compile(r"([\d.]+) GiB for peak activation"),
+    "non_torch_gib": re.compile(r"([\d.]+) GiB for non-torch memory"),
     "cuda_graphs_gib": re.compile(r"Graph capturing finished in \d+ secs, took (-?[\d.]+) GiB"),
     "max_concurrency": re.compile(r"Maximum concurrency for [\d,]+ tokens per request: ([\d.]+)x"),
     "init_engine_s": re.compile(r"init engine \(profile, create kv cache, warmup model\) took ([\d.]+) s"),

@@ -1,0 +1,41 @@
+"""How long requests can be: a bound that holds, a likely length near the truth."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qgate.schemas.evalset import Message
+from qgate.sizing.load import bound_tokens, context_tokens, in_flight, likely_tokens
+from tests.unit.engines import jobs
+
+
+def said(text: str) -> tuple[Message, ...]:
+    return (Message(role="user", content=text),)
+
+
+@given(st.text(max_size=400))
+def test_the_bound_holds_for_a_token_a_byte(text: str) -> None:
+    assert likely_tokens(said(text)) <= bound_tokens(said(text))
+    assert bound_tokens(said(text)) > len(text.encode())
+
+
+def test_likely_lengths_are_near_what_tokenizers_say() -> None:
+    english = "The dog slept behind the barn all afternoon and would not be moved. " * 40
+    assert 40 * 15 <= likely_tokens(said(english)) <= 40 * 15 * 1.8  # 15 tokens a sentence in most vocabularies
+    assert likely_tokens(said("犬は午後ずっと納屋の後ろで寝ていた。")) == 8 + 18
+
+
+def test_the_context_is_rounded_up_so_that_keys_stay() -> None:
+    assert context_tokens(jobs.requests(3, max_tokens=64)) == 2048
+    assert context_tokens(jobs.requests(3, max_tokens=4000)) == 8192
+    assert context_tokens(jobs.requests(3, max_tokens=4100)) == 8192
+
+
+def test_only_the_longest_of_the_heaviest_arm_are_in_flight() -> None:
+    light, heavy = jobs.requests(40, max_tokens=64), jobs.requests(10, max_tokens=512)
+    found = in_flight([light, heavy], concurrency=8)
+    assert len(found) == 8
+    assert all(length > 512 for length in found)
+    assert len(in_flight([light], concurrency=100)) == 40
+    assert in_flight([], concurrency=8) == ()

@@ -14,7 +14,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from qgate.sizing.cache import cache_shape, first, num_layers, text_config
-from qgate.sizing.weights import SERVED_BYTES, Stored, weight_bytes
+from qgate.sizing.model import Model
+from qgate.sizing.placement import Need
+from qgate.sizing.weights import SERVED_BYTES, weight_bytes
 
 GIB = 1 << 30
 SAMPLER_BYTES = 20
@@ -43,6 +45,10 @@ class Serving:
     graphs: bool = True
     score_bytes: int = 0
     """Memory that scoring may take beside the rest."""
+    kv_bytes: int | None = None
+    """Size of the KV cache, where the recipe sets it."""
+    only: tuple[int, ...] = ()
+    """The GPUs that it must be on; empty: any."""
 
     @property
     def num_devices(self) -> int:
@@ -63,6 +69,7 @@ class Ledger:
     scoring: int
     graphs: int
     context: int
+    only: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -75,39 +82,43 @@ class Ledger:
         """With the KV cache that the load wants."""
         return self.fixed + self.kv_cache
 
+    def need(self, name: str) -> Need:
+        """Room for the server of `name`."""
+        return Need(name, self.num_devices, self.fixed, self.kv_cache, self.least_kv_cache, self.only)
+
     def in_gib(self) -> dict[str, float]:
         """Every entry and the total in GiB, for records."""
-        entries = {name: value for name, value in asdict(self).items() if name not in {"num_devices", "notes"}}
+        entries = {name: value for name, value in asdict(self).items() if name not in {"num_devices", "only", "notes"}}
         return {name: round(value / GIB, 3) for name, value in {**entries, "total": self.total}.items()}
 
 
-def ledger(
-    config: Mapping[str, Any], tensors: Mapping[str, Stored], serving: Serving, lengths: Sequence[int], context: int
-) -> Ledger:
+def ledger(model: Model, serving: Serving, lengths: Sequence[int], context: int) -> Ledger:
     """The ledger of one server.
 
     `lengths`: tokens of the requests that are in flight together, prompt and answer; `context`: the longest that the
     server must take. Raises KeyError where config.json lacks a size.
     """
-    text = text_config(config)
-    shape = cache_shape(config, kv_dtype=serving.kv_dtype, tensor_parallel=serving.tensor_parallel)
+    text = text_config(model.config)
+    shape = cache_shape(model.config, kv_dtype=serving.kv_dtype, tensor_parallel=serving.tensor_parallel)
     layers_here = math.ceil(num_layers(text) / serving.pipeline_parallel)
     share = layers_here / num_layers(text)
     least = math.ceil(shape.sequence_bytes(context) * share)
     running = sorted(lengths, reverse=True)[: serving.max_num_seqs]
     load = math.ceil(sum(map(shape.sequence_bytes, running)) * share)
+    wanted = max(least, load) if serving.kv_bytes is None else serving.kv_bytes
     return Ledger(
         num_devices=serving.num_devices,
         weights=weight_bytes(
-            config, tensors,
+            model.config, model.tensors,
             tensor_parallel=serving.tensor_parallel, pipeline_parallel=serving.pipeline_parallel,
         ),
-        kv_cache=max(least, load),
-        least_kv_cache=least,
+        kv_cache=wanted,
+        least_kv_cache=least if serving.kv_bytes is None else wanted,
         activations=_activations(text, serving),
         scoring=serving.score_bytes,
         graphs=num_graphs(serving) * layers_here * GRAPH_LAYER_BYTES if serving.graphs else 0,
         context=CONTEXT_BYTES + (GROUP_BYTES if serving.num_devices > 1 else 0),
+        only=serving.only,
         notes=tuple(f"what {kind} layers keep of a sequence is not counted" for kind in shape.unknown),
     )  # fmt: skip
 
@@ -131,4 +142,5 @@ def num_graphs(serving: Serving) -> int:
     """CUDA graphs that vLLM captures: piecewise ones of every size, and whole ones up to the number of sequences."""
     largest = min(2 * serving.max_num_seqs, LARGEST_GRAPH, serving.step_tokens)
     sizes = [size for size in (1, 2, 4, *range(8, 256, 8), *range(256, LARGEST_GRAPH + 1, 16)) if size <= largest]
-    return len(sizes) + sum(size <= serving.max_num_seqs for size in sizes)
+    whole = [size for size in sizes if size <= serving.max_num_seqs]
+    return len(sizes) + len(whole)

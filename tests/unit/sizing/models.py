@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from qgate.sizing.model import Model
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -81,3 +83,7 @@ def w4a16(tensors: dict[str, Shape], group: int) -> dict[str, Shape]:
         found[f"{name}_packed"] = Shape((rows, columns // 8), "I32")
         found[f"{name}_scale"] = Shape((rows, columns // group), tensor.dtype)
     return found
+
+
+def model(config: dict[str, Any], tensors: dict[str, Shape], group_size: int | None = None) -> Model:
+    return Model(config, tensors, {name: tensor.shape for name, tensor in tensors.items()}, group_size)

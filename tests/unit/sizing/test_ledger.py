@@ -14,6 +14,7 @@ from qgate.sizing.ledger import GIB, Serving, ledger, num_graphs
 from qgate.sizing.reported import differences
 from qgate.sizing.weights import weight_bytes
 from tests.unit.sizing import models
+from tests.unit.sizing.models import model
 
 
 def test_weights_of_published_models_are_two_bytes_a_parameter() -> None:
@@ -57,29 +58,31 @@ def test_pipeline_parallelism_gives_whole_layers_and_one_end() -> None:
 
 def test_the_kv_cache_is_for_the_requests_in_flight_and_at_least_for_one() -> None:
     stored, per_token = models.llama_like(models.LLAMA_3_8B), cache_shape(models.LLAMA_3_8B).token_bytes
-    made = ledger(models.LLAMA_3_8B, stored, Serving(), [1600] * 64, context=2048)
+    made = ledger(model(models.LLAMA_3_8B, stored), Serving(), [1600] * 64, context=2048)
     assert made.kv_cache == 64 * 1600 * per_token
     assert made.least_kv_cache == 2048 * per_token
-    few = ledger(models.LLAMA_3_8B, stored, Serving(max_num_seqs=8), [1600] * 64, context=2048)
+    few = ledger(model(models.LLAMA_3_8B, stored), Serving(max_num_seqs=8), [1600] * 64, context=2048)
     assert few.kv_cache == 8 * 1600 * per_token
-    none = ledger(models.LLAMA_3_8B, stored, Serving(), [], context=2048)
+    none = ledger(model(models.LLAMA_3_8B, stored), Serving(), [], context=2048)
     assert none.kv_cache == none.least_kv_cache
 
 
 def test_two_pipeline_stages_keep_half_of_the_layers_each() -> None:
     stored = models.llama_like(models.LLAMA_3_8B)
-    one = ledger(models.LLAMA_3_8B, stored, Serving(), [1024], context=1024)
-    two = ledger(models.LLAMA_3_8B, stored, Serving(pipeline_parallel=2), [1024], context=1024)
+    one = ledger(model(models.LLAMA_3_8B, stored), Serving(), [1024], context=1024)
+    two = ledger(model(models.LLAMA_3_8B, stored), Serving(pipeline_parallel=2), [1024], context=1024)
     assert two.kv_cache == one.kv_cache // 2
     assert (one.num_devices, two.num_devices) == (1, 2)
 
 
 def test_the_total_adds_up_and_eager_takes_no_graphs() -> None:
-    made = ledger(models.QWEN_2_5_7B, models.llama_like(models.QWEN_2_5_7B, bias=True), Serving(), [512], context=2048)
+    made = ledger(
+        model(models.QWEN_2_5_7B, models.llama_like(models.QWEN_2_5_7B, bias=True)), Serving(), [512], context=2048
+    )
     parts = made.weights + made.kv_cache + made.activations + made.scoring + made.graphs + made.context
     assert made.total == parts
     eager = ledger(
-        models.QWEN_2_5_7B, models.llama_like(models.QWEN_2_5_7B), Serving(graphs=False), [512], context=2048
+        model(models.QWEN_2_5_7B, models.llama_like(models.QWEN_2_5_7B)), Serving(graphs=False), [512], context=2048
     )
     assert eager.graphs == 0
     assert made.in_gib()["total"] == pytest.approx(made.total / GIB, abs=0.001)
@@ -88,7 +91,8 @@ def test_the_total_adds_up_and_eager_takes_no_graphs() -> None:
 def test_experts_take_their_activations_once_each() -> None:
     dense = models.DEEPSEEK_V2_LITE | {"num_experts_per_tok": None}
     few, many = (
-        ledger(config, {}, Serving(), [], context=2048).activations for config in (dense, models.DEEPSEEK_V2_LITE)
+        ledger(model(config, {}), Serving(), [], context=2048).activations
+        for config in (dense, models.DEEPSEEK_V2_LITE)
     )
     assert many >= few
 
@@ -101,7 +105,7 @@ def test_the_ledger_is_held_against_what_a_server_on_an_h200_said() -> None:
     log = (Path(__file__).parent / "vllm-0.26-h200.log").read_text(encoding="utf-8")
     said = vllm_log.numbers(log)
     stored = models.llama_like(models.SMOLLM2_135M, dtype="F32")
-    made = ledger(models.SMOLLM2_135M, stored, Serving(step_tokens=7168), [600] * 128, context=8192)
+    made = ledger(model(models.SMOLLM2_135M, stored), Serving(step_tokens=7168), [600] * 128, context=8192)
     found = {entry.what: entry for entry in differences(made, cache_shape(models.SMOLLM2_135M), said)}
     assert set(found) == {"weights", "what the KV cache holds"}
     assert not any(entry.is_large for entry in found.values())
@@ -110,10 +114,19 @@ def test_the_ledger_is_held_against_what_a_server_on_an_h200_said() -> None:
 
 
 def test_a_large_difference_is_told_in_words() -> None:
-    made = ledger(models.LLAMA_3_8B, models.llama_like(models.LLAMA_3_8B), Serving(), [512], context=2048)
+    made = ledger(model(models.LLAMA_3_8B, models.llama_like(models.LLAMA_3_8B)), Serving(), [512], context=2048)
     (entry,) = differences(made, cache_shape(models.LLAMA_3_8B), {"model_gib": 30.0})
     assert entry.is_large
     assert re.fullmatch(r"the ledger has 14\.96 GiB for weights, the server reports 30\.00 GiB", str(entry))
     small = replace(made, weights=GIB // 20)
     (entry,) = differences(small, cache_shape(models.LLAMA_3_8B), {"model_gib": 0.1})
     assert not entry.is_large  # twice as much, but only rounding
+
+
+def test_a_kv_cache_that_the_recipe_sets_is_that_large() -> None:
+    made = ledger(
+        model(models.LLAMA_3_8B, models.llama_like(models.LLAMA_3_8B)), Serving(kv_bytes=GIB, only=(1,)), [99] * 9, 2048
+    )
+    assert made.kv_cache == made.least_kv_cache == GIB
+    need = made.need("awq")
+    assert (need.total_bytes, need.only, need.name) == (made.total, (1,), "awq")

@@ -1,0 +1,39 @@
+"""A checkpoint as far as its size goes: config.json, the headers of its tensors, its groups. Data only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from qgate.sizing.weights import Stored
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A tensor that a quantizer is going to make: the shape of what it stands for, the bytes that it will take."""
+
+    shape: tuple[int, ...]
+    size_bytes: int
+    dtype: str = "PACKED"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A checkpoint, made or still to be made."""
+
+    config: Mapping[str, Any]
+    tensors: Mapping[str, Stored]
+    shapes: Mapping[str, tuple[int, ...]]
+    """Of the unquantized model's tensors: what tensor parallelism splits."""
+    group_size: int | None = None
+    """Columns that share a scale, where weights are grouped."""
+    is_estimate: bool = False
+    """Whether it is still to be made."""
+
+
+def packed(shape: tuple[int, ...], bits: int, group_size: int | None) -> Packed:
+    """A weight [rows, columns] in `bits`, with 20 bits of scale and zero point for each group (else each row)."""
+    elements = shape[0] * shape[1]
+    scales = elements // group_size if group_size else shape[0]
+    return Packed(shape, elements * bits // 8 + scales * 5 // 2)

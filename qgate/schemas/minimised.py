@@ -14,7 +14,9 @@ Body = dict[str, Any]
 Level = Literal["turns", "paragraphs", "sentences", "words", "characters"]
 LEVELS: tuple[Level, ...] = ("turns", "paragraphs", "sentences", "words", "characters")
 
-Step = Literal["filed", "temperature", "turns", "paragraphs", "sentences", "words", "characters", "max_tokens", "picture"]
+Step = Literal[
+    "filed", "temperature", "turns", "paragraphs", "sentences", "words", "characters", "max_tokens", "picture"
+]
 
 
 class Rate(Frozen):
@@ -48,7 +50,9 @@ class Trial(Frozen):
     size: Size
     failures: int = Field(ge=0)
     tries: int = Field(ge=0)
-    accepted: bool | None = Field(description="Whether it was found to keep the failure; null: undecided when work ended")
+    accepted: bool | None = Field(
+        description="Whether it was found to keep the failure; null: undecided when work ended"
+    )
     on_path: bool = Field(description="Whether the final request was cut out of it")
 
 
@@ -88,7 +92,7 @@ class Minimised(Stored):
     body: Body = Field(description="The smallest request found that keeps the failure; everything else as filed")
     before: Size
     after: Size
-    rate: Rate = Field(description="Tries of the final request, those that led to it left out")
+    rate: Rate = Field(description="Of the final request, by tries that had no part in choosing it")
     verified: bool = Field(description="Whether fresh tries of the final request failed at about the filed rate")
     deterministic: bool = Field(description="Whether one try per candidate was taken as enough")
     needs: Literal["content", "length"] = Field(

@@ -1,13 +1,15 @@
 """A checkpoint directory in, a model ready to serve out. Part of the worker transformers_serve; reads the disk.
 
 Weights are loaded in the arithmetic dtype; compressed-tensors checkpoints keep their compressed weights only where an
-exact integer product takes them as they are, all others become dense. A probe compares the prepared model with
-transformers' own forward before anything is served.
+exact integer product takes them as they are, all others become dense; AWQ and GPTQ are unpacked before transformers
+sees them. A probe compares the prepared model with transformers' own forward before anything is served.
 """
 
 from __future__ import annotations
 
+import json
 import platform
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,8 +18,9 @@ from typing import Any
 import torch
 import transformers_cache
 import transformers_linear
+import transformers_packed
 from torch import Tensor, nn
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 PACKAGES = ("torch", "transformers", "tokenizers", "compressed-tensors", "gptqmodel", "autoawq")
 PROBE_TOKENS = 24
@@ -65,9 +68,9 @@ def load(checkpoint: Path, *, dtype: str, device: str) -> Loaded:
     place = torch.device(_choose_device(device))
     arithmetic = _choose_dtype(dtype, place)
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
-    model = AutoModelForCausalLM.from_pretrained(checkpoint, dtype=arithmetic, attn_implementation="sdpa")
+    model, unpacked = _load_model(checkpoint, arithmetic)
     model = model.to(place).eval()
-    kernels, notes = _prepare_linears(model)
+    kernels, notes = _prepare_linears(model, unpacked)
     config = model.config.get_text_config()
     loaded = Loaded(
         body=model.get_decoder(),
@@ -88,6 +91,28 @@ def load(checkpoint: Path, *, dtype: str, device: str) -> Loaded:
     _probe(loaded, reference)
     transformers_linear.set_rounding(model, True)
     return loaded
+
+
+def _load_model(checkpoint: Path, dtype: torch.dtype) -> tuple[nn.Module, frozenset[str]]:
+    """The model, and the names of its layers whose weights were unpacked on the way. Raises ValueError, OSError."""
+    raw = json.loads((checkpoint / "config.json").read_text(encoding="utf-8"))
+    if transformers_packed.method(raw) is None:
+        return AutoModelForCausalLM.from_pretrained(checkpoint, dtype=dtype, attn_implementation="sdpa"), frozenset()
+    state, unpacked = transformers_packed.dense_state(checkpoint, raw["quantization_config"], dtype)
+    config = AutoConfig.from_pretrained(checkpoint)
+    del config.quantization_config
+    model, loading = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)].from_pretrained(
+        None, config=config, state_dict=state, dtype=dtype, attn_implementation="sdpa", output_loading_info=True
+    )
+    surplus = [name for name in loading["unexpected_keys"] if state[name].any()]  # AutoGPTQ stores biases of zeros
+    wrong = [*loading["missing_keys"], *surplus, *loading["mismatched_keys"]]
+    if wrong:
+        raise ValueError(
+            f"{len(wrong)} tensors are missing, too many or of another shape: {sorted(map(str, wrong))[:3]}"
+        )
+    if (checkpoint / "generation_config.json").is_file():
+        model.generation_config = GenerationConfig.from_pretrained(checkpoint)
+    return model, frozenset(unpacked)
 
 
 def _choose_device(device: str) -> str:
@@ -111,13 +136,14 @@ def _eos_ids(model: nn.Module, tokenizer: Any) -> frozenset[int]:
     return frozenset(found)
 
 
-def _prepare_linears(model: nn.Module) -> tuple[dict[str, str], list[str]]:
+def _prepare_linears(model: nn.Module, unpacked: Collection[str] = ()) -> tuple[dict[str, str], list[str]]:
     """Replace every Linear by its fast equal. Returns kernels and notes for EngineFacts."""
     rounder, exact = transformers_linear.TokenRounder(), transformers_linear.int8_is_exact()
     used: dict[str, int] = {}
     for name, layer in list(model.named_modules()):
         if isinstance(layer, nn.Linear):
             kind, fast = _fast(layer, rounder, exact)
+            kind = f"dequantized {kind}" if name in unpacked else kind
             model.set_submodule(name, fast)
             used[kind] = used.get(kind, 0) + 1
     notes = []

@@ -8,7 +8,7 @@ and the baseline stays up until it has scored what the variants wrote.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -86,8 +86,7 @@ def _side_by_side(prepared: Prepared, work: Work) -> None:
     try:
         variants = [pool.submit(_variant, prepared, work, name, ready) for name in names]
         with prepared.serving(work.checkpoints[BASELINE]) as baseline:
-            _baseline_arms(prepared, work, baseline)
-            ready.set_result(None)
+            _baseline_arms(prepared, work, baseline, on_answered=lambda: ready.set_result(None))
             for done in variants:
                 done.result()
             _score(prepared, work, baseline, own=False)
@@ -101,12 +100,21 @@ def _side_by_side(prepared: Prepared, work: Work) -> None:
         proc.stopped()
 
 
-def _baseline_arms(prepared: Prepared, work: Work, serving: Serving) -> None:
-    """Baseline and A/A answers, then their own scores. A failure here ends the run: there is nothing to compare with."""
+def _baseline_arms(
+    prepared: Prepared, work: Work, serving: Serving, on_answered: Callable[[], None] = lambda: None
+) -> None:
+    """Baseline and A/A answers, then their own scores. A failure here ends the run: there is nothing to compare with.
+
+    `on_answered` is called as soon as the baseline has answered once: it is those answers that variants score.
+    """
     other_load = prepared.loaded.recipe.noise_floor.concurrency
     steps = prepared.plan.generate_for(BASELINE)
     for step in steps:
-        if step.replicate == 0 or other_load is None:
+        if step.replicate == 0:
+            work.add_generated(step, serving.generate(step))
+    on_answered()
+    for step in steps:
+        if step.replicate > 0 and other_load is None:
             work.add_generated(step, serving.generate(step))
     if other_load is not None:
         with prepared.serving(work.checkpoints[BASELINE], other_load) as loaded_otherwise:

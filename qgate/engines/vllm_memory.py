@@ -37,6 +37,11 @@ def default_step_tokens(gpu: Mapping[str, str] | None) -> int:
     return 8192 if large else 2048
 
 
+def default_num_seqs(gpu: Mapping[str, str] | None) -> int:
+    """--max-num-seqs that vLLM's server would choose for the same GPU."""
+    return 1024 if default_step_tokens(gpu) == 8192 else 256
+
+
 def step_tokens(vocab_size: int, budget: int, gpu: Mapping[str, str] | None) -> int | None:
     """--max-num-batched-tokens at which a step of scoring fits the budget; None where vLLM's own default does."""
     positions = budget // (max(1, vocab_size) * BYTES_PER_LOGIT)

@@ -6,6 +6,7 @@ sampling defaults, length and logprobs are given, and the caller's VLLM_* variab
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,6 +16,7 @@ from pydantic import Field, model_validator
 
 from qgate.ports import ServeJob
 from qgate.schemas.base import Frozen
+from qgate.sizing.cache import text_config
 
 MODULE = "vllm.entrypoints.openai.api_server"
 MAX_LOGPROBS = 20
@@ -46,12 +48,13 @@ class VllmOptions(Frozen):
     gpu_memory_utilization: float | None = Field(
         default=None, gt=0, le=1,
         description="Share of the GPU's memory that this server may take; default 0.9, or 0.05 beside "
-        "`kv_cache_memory_bytes`, where it is only what must be free at the start",
+        "`kv_cache_memory_bytes`, where it is only what must be free at the start; with `parallel: auto` the ledger's",
     )  # fmt: skip
     kv_cache_memory_bytes: int | None = Field(
         default=None,
         ge=1 << 20,
-        description="Size of the KV cache; given, the server profiles nothing and neighbours do not disturb it",
+        description="Size of the KV cache; given, the server profiles nothing and neighbours do not disturb it; with "
+        "`parallel: auto` what the load needs",
     )
     max_num_seqs: int | None = Field(default=None, ge=1, description="Sequences in one batch; default: vLLM's own")
     max_num_batched_tokens: int | None = Field(
@@ -101,12 +104,12 @@ def command(job: ServeJob, options: VllmOptions, port: int, lengths: tuple[int |
         "--max-logprobs", MAX_LOGPROBS,
         "--tensor-parallel-size", options.tensor_parallel_size,
         "--pipeline-parallel-size", options.pipeline_parallel_size,
-        "--gpu-memory-utilization", _memory_share(options), "--kv-cache-dtype", options.kv_cache_dtype,
+        "--gpu-memory-utilization", _memory_share(job, options), "--kv-cache-dtype", options.kv_cache_dtype,
         "--enable-prefix-caching" if options.prefix_caching else "--no-enable-prefix-caching",
         "--no-enable-log-requests", "--disable-uvicorn-access-log",
     ]  # fmt: skip
     optional: dict[str, object] = {
-        "--kv-cache-memory-bytes": options.kv_cache_memory_bytes,
+        "--kv-cache-memory-bytes": options.kv_cache_memory_bytes or (job.berth.kv_bytes if job.berth else None),
         "--max-num-seqs": options.max_num_seqs,
         "--max-model-len": max_model_len,
         "--max-num-batched-tokens": step_tokens,
@@ -116,8 +119,13 @@ def command(job: ServeJob, options: VllmOptions, port: int, lengths: tuple[int |
     return [str(word) for word in (*words, *options.args)]
 
 
-def _memory_share(options: VllmOptions) -> float:
-    """vLLM refuses to start unless this share is free, also where it takes the KV cache's size from us."""
+def _memory_share(job: ServeJob, options: VllmOptions) -> float:
+    """vLLM refuses to start unless this share is free, also where it takes the KV cache's size from us.
+
+    In a berth that is the berth: where somebody else has taken of it meanwhile, the server says so at once.
+    """
+    if job.berth is not None:
+        return max(0.001, math.floor(job.berth.share * 1000) / 1000)
     if options.gpu_memory_utilization is not None:
         return options.gpu_memory_utilization
     return 0.9 if options.kv_cache_memory_bytes is None else 0.05
@@ -134,9 +142,16 @@ def variables(job: ServeJob, options: VllmOptions, *, cpu: bool) -> dict[str, st
         found["VLLM_COMPUTE_NANS_IN_LOGITS"] = "1"
     if options.cuda_visible_devices is not None:
         found["CUDA_VISIBLE_DEVICES"] = options.cuda_visible_devices
+    if job.berth is not None:  # numbered as nvidia-smi does, which told what is free
+        found |= {"CUDA_VISIBLE_DEVICES": visible(job, options) or "", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     if cpu and options.kv_cache_memory_bytes is not None:
         found["VLLM_CPU_KVCACHE_SPACE"] = str(max(1, options.kv_cache_memory_bytes >> 30))
     return found | options.env
+
+
+def visible(job: ServeJob, options: VllmOptions) -> str | None:
+    """CUDA_VISIBLE_DEVICES of the server; None: the caller's own."""
+    return options.cuda_visible_devices if job.berth is None else ",".join(map(str, job.berth.devices))
 
 
 def not_passed_on(caller: Iterable[str], options: VllmOptions) -> tuple[str, ...]:
@@ -152,15 +167,25 @@ def max_model_len(wanted: int | None, model_limit: int | None) -> int | None:
     """--max-model-len: what the run needs and a little more, never more than the model can; None: vLLM derives it."""
     if wanted is None:
         return None
-    return wanted + SPARE_TOKENS if model_limit is None else min(wanted + SPARE_TOKENS, max(wanted, model_limit))
+    return wanted + SPARE_TOKENS if model_limit is None else min(wanted + SPARE_TOKENS, model_limit)
 
 
 def model_limits(config: dict[str, object]) -> tuple[int | None, int | None]:
     """Longest context and vocabulary size, from config.json (of the text model, where it is nested)."""
-    nested = config.get("text_config")
-    text = {**config, **(nested if isinstance(nested, dict) else {})}
+    text = text_config(config)
     context, vocab = text.get("max_position_embeddings"), text.get("vocab_size")
     return (context if isinstance(context, int) else None, vocab if isinstance(vocab, int) else None)
+
+
+def length_decides(config: dict[str, object]) -> bool:
+    """Whether the longest context changes the numbers: LongRoPE takes its factors by it (as in Phi-3).
+
+    vllm/model_executor/layers/rotary_embedding/phi3_long_rope_scaled_rope.py.
+    """
+    text = text_config(config)
+    scalings = [text.get(name) for name in ("rope_scaling", "rope_parameters")]
+    kinds = {str(found.get("rope_type", found.get("type"))) for found in scalings if isinstance(found, dict)}
+    return not kinds.isdisjoint({"longrope", "su"})
 
 
 def checkpoint_config(checkpoint: Path) -> Path:

@@ -11,6 +11,7 @@ import psutil
 from qgate.io import proc
 
 QUERY = "name,memory.total,driver_version"
+FREE = "index,memory.free"
 
 
 def describe() -> dict[str, Any]:
@@ -32,6 +33,13 @@ def cpu_name() -> str:
     except OSError:
         return platform.processor() or "unknown CPU"
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def free_gpu_memory() -> dict[int, int]:
+    """Bytes free on each NVIDIA GPU by its index; empty where nvidia-smi does not answer."""
+    listed = proc.output(["nvidia-smi", f"--query-gpu={FREE}", "--format=csv,noheader,nounits"]) or ""
+    rows = [line.split(", ") for line in listed.strip().splitlines()]
+    return {int(index): int(free) << 20 for index, free in rows if free.isdigit()}
 
 
 def gpus() -> list[dict[str, str]]:

@@ -109,8 +109,8 @@ def test_length_is_what_the_run_needs_and_never_more_than_the_model_can(
     assert max_model_len(wanted, limit) == length
 
 
-def test_a_run_longer_than_the_model_is_left_for_the_server_to_refuse() -> None:
-    assert max_model_len(9000, 8192) == 9000
+def test_a_bound_beyond_the_model_is_the_models_own_limit() -> None:
+    assert max_model_len(9000, 8192) == 8192
 
 
 def test_limits_are_read_from_nested_configs_too() -> None:

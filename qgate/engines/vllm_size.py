@@ -1,0 +1,89 @@
+"""How large a vLLM server will be, from its job, its checkpoint and a GPU; and how that compares with its own report.
+
+Pure, but for reading the checkpoint's headers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from qgate.engines import vllm_memory
+from qgate.engines.vllm_options import VllmOptions
+from qgate.errors import CheckpointError
+from qgate.io import checkpoint, tensors
+from qgate.ports import ServeJob
+from qgate.sizing.cache import cache_shape, text_config
+from qgate.sizing.ledger import Ledger, Serving, ledger
+from qgate.sizing.model import Model
+from qgate.sizing.placement import Device
+from qgate.sizing.reported import differences
+
+
+def as_gpu(device: Device | None) -> dict[str, str] | None:
+    """A device in the words of nvidia-smi, which the memory bounds read."""
+    if device is None:
+        return None
+    return {"name": device.name, "memory.total": f"{device.total_bytes >> 20} MiB"}
+
+
+def only(options: VllmOptions) -> tuple[int, ...]:
+    """The GPUs that the recipe pins, as far as it names them by number."""
+    words = (options.cuda_visible_devices or "").split(",")
+    return tuple(int(word) for word in words) if all(word.strip().isdigit() for word in words) else ()
+
+
+def serving(job: ServeJob, options: VllmOptions, model: Model, gpu: Mapping[str, str] | None) -> Serving:
+    """How the server will be started, as far as its size goes. Graphs and kernels are those of a GPU."""
+    vocab_size = int(text_config(model.config).get("vocab_size") or 0)
+    budget = vllm_memory.budget_bytes(options.score_memory_bytes, gpu)
+    chosen = options.max_num_batched_tokens or vllm_memory.step_tokens(vocab_size, budget, gpu)
+    step = chosen or vllm_memory.default_step_tokens(gpu)
+    most = vllm_memory.score_cost_bytes(step, vocab_size, step)
+    return Serving(
+        tensor_parallel=options.tensor_parallel_size,
+        pipeline_parallel=options.pipeline_parallel_size,
+        kv_dtype=options.kv_cache_dtype,
+        step_tokens=step,
+        max_num_seqs=options.max_num_seqs or vllm_memory.default_num_seqs(gpu),
+        graphs=not options.enforce_eager,
+        score_bytes=min(budget, most) if job.needs_scores else 0,
+        kv_bytes=options.kv_cache_memory_bytes,
+        only=only(options),
+    )
+
+
+def size(job: ServeJob, options: VllmOptions, model: Model, gpu: Mapping[str, str] | None) -> Ledger:
+    """The ledger of a server on such a GPU. Raises CheckpointError where config.json lacks a size."""
+    limit = text_config(model.config).get("max_position_embeddings")
+    context = min(filter(None, (job.max_model_len, limit)), default=0)
+    try:
+        return ledger(model, serving(job, options, model, gpu), job.lengths, context)
+    except KeyError as error:
+        raise CheckpointError(
+            f"the memory of {job.name} cannot be told: {error.args[0]}",
+            advice="give engine.parallel and kv_cache_memory_bytes, which need no ledger",
+        ) from error
+
+
+def stored_model(job: ServeJob) -> Model:
+    """The job's checkpoint as it lies on the disk. Raises CheckpointError."""
+    stored = tensors.read(job.checkpoint)
+    shapes = {name: tensor.shape for name, tensor in stored.items()}
+    return Model(checkpoint.read_config(job.checkpoint), stored, shapes)
+
+
+def record(job: ServeJob, options: VllmOptions, gpu: Mapping[str, str] | None) -> Ledger | None:
+    """The ledger of the job's checkpoint, for the facts; None where its headers or sizes cannot be read."""
+    with suppress(CheckpointError):
+        return size(job, options, stored_model(job), gpu)
+    return None
+
+
+def notes(made: Ledger, job: ServeJob, options: VllmOptions, reported: Mapping[str, float]) -> tuple[str, ...]:
+    """What the server reported otherwise than the ledger has it, where it is more than it may be."""
+    config = checkpoint.read_config(job.checkpoint)
+    shape = cache_shape(config, kv_dtype=options.kv_cache_dtype, tensor_parallel=options.tensor_parallel_size)
+    whole = reported if options.pipeline_parallel_size == 1 else {}
+    found = [str(entry) for entry in differences(made, shape, whole) if entry.is_large]
+    return (*found, *made.notes)

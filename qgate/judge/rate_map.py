@@ -8,12 +8,12 @@ and say nothing about their length.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 
 from qgate.judge.shrink_course import DEFAULT_TEMPERATURE, Course
 from qgate.judge.shrink_rate import measured
-from qgate.judge.shrink_trials import Candidate, Record
+from qgate.judge.shrink_trials import Candidate
 from qgate.schemas.minimised import Cell, RateMap, Size, Thresholds
 
 MOST_LENGTHS = 5
@@ -22,16 +22,22 @@ TEMPERATURES = (0.0, 0.5, 1.0)
 """Where the picture is looked at, beside what was tried on the way."""
 
 
-def telling(course: Course) -> list[Record]:
-    """Records that tell something about length, those of the path first, the filed request at the front."""
-    on_path = [course.trials.record(candidate) for candidate in course.path]
-    shortest = course.current.size().num_characters
+def telling(course: Course, planned: Iterable[Candidate]) -> list[tuple[Size, int, int]]:
+    """Size, failures and tries of what tells something about length: the path, what was planned, and cuts of the outcome.
+
+    Of what was found to fail only the tries count that had no part in finding it.
+    """
+    trials, shortest = course.trials, course.current.size().num_characters
     shorter = [
-        record
-        for record in course.trials.records.values()
-        if record.candidate not in course.path and record.candidate.size().num_characters < shortest
+        record.candidate for record in trials.records.values() if record.candidate.size().num_characters < shortest
     ]
-    return [record for record in (*on_path, *shorter) if record.results]
+    found = []
+    for candidate in dict.fromkeys((*course.path, *planned, *shorter)):
+        record = trials.record(candidate)
+        results = record.fair if record.keeps else record.results
+        if results:
+            found.append((candidate.size(), sum(results), len(results)))
+    return found
 
 
 def planned(course: Course) -> list[Candidate]:

@@ -63,11 +63,18 @@ class Record:
     results: list[bool] = field(default_factory=list)
     keeps: bool | None = None
     overruled: bool = False
+    num_deciding: int = 0
+    """Tries that decided it. Where they were more than one they lean towards the decision, and tell no rate."""
 
     @property
     def failures(self) -> int:
         """Tries that failed."""
         return sum(self.results)
+
+    @property
+    def fair(self) -> list[bool]:
+        """Tries that a rate may be taken from."""
+        return self.results if self.num_deciding <= 1 else self.results[self.num_deciding :]
 
 
 class Trials:
@@ -97,6 +104,8 @@ class Trials:
             record.keeps = test.keeps(record.failures, len(record.results))
             if record.keeps is None and not self.ask(candidate, test.more(record.failures, len(record.results))):
                 record.keeps = False
+            if record.keeps is not None:
+                record.num_deciding = len(record.results)
         return record.keeps
 
     def ask(self, candidate: Candidate, num: int) -> list[bool]:

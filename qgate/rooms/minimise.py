@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from qgate.judge import rate_map
 from qgate.judge.shrink import SURE_TRIES, Shrunk, shrink
+from qgate.judge.shrink_body import count, read
 from qgate.judge.shrink_rate import measured
-from qgate.judge.shrink_trials import BudgetSpent, Record
+from qgate.judge.shrink_trials import BudgetSpent, Candidate, Record
 from qgate.ports import Task, Watcher
-from qgate.schemas.minimised import Body, Minimised, Rate, Size, Trial
+from qgate.schemas.minimised import Body, Minimised, Rate, Trial
 from qgate.schemas.repro import Tries
 
 PICTURE_SHARE = 0.25
@@ -31,26 +32,25 @@ def minimise(body: Body, tries: Tries, *, rate: float, budget: int, watcher: Wat
     picture = round(PICTURE_SHARE * budget)
     with watcher.task("minimise", budget) as task:
         found = shrink(body, _told(tries, task), rate=rate, budget=budget - picture, on_calls=task.advance)
-        measured_rate = _rate(found, budget)
-        planned = _planned(found)
-    return _minimised(found, measured_rate, planned, budget)
+        found.course.trials.budget, found.course.trials.step = budget, "picture"
+        outcome_rate, planned = _rate(found), _plan(found)
+    return _minimised(found, outcome_rate, planned)
 
 
 def _told(tries: Tries, task: Task) -> Tries:
     """The tries, with a word on what is being tried."""
 
     def told(body: Body, num: int) -> list[bool]:
-        text = body["messages"][-1].get("content") if body.get("messages") else body.get("prompt")
-        task.detail(f"{len(text or '')} characters" if isinstance(text, str) else "")
+        draft = read(body)
+        task.detail(f"{len({part.turn for part in draft})} turns, {count(draft, 'words')} words")
         return list(tries(body, num))
 
     return told
 
 
-def _rate(found: Shrunk, budget: int) -> Rate:
+def _rate(found: Shrunk) -> Rate:
     """The outcome's failure rate by tries that had no part in choosing it, as many as the budget still allows."""
     course, trials = found.course, found.course.trials
-    trials.budget = budget
     if trials.test.is_certain:
         record = trials.record(course.current)
         return measured(record.failures, len(record.results))
@@ -61,30 +61,29 @@ def _rate(found: Shrunk, budget: int) -> Rate:
     return measured(sum(came), len(came))
 
 
-def _planned(found: Shrunk) -> list[Record]:
-    """Tries that fill the picture, as far as the budget goes; on requests on the path to an outcome that holds only."""
-    trials, records = found.course.trials, []
-    trials.step = "picture"
-    for candidate in rate_map.planned(found.course) if found.verified else ():
+def _plan(found: Shrunk) -> list[Candidate]:
+    """What fills the picture, tried as far as the budget goes; none where the outcome does not hold."""
+    trials = found.course.trials
+    planned = rate_map.planned(found.course) if found.verified else []
+    for candidate in planned:
         record = trials.record(candidate)
+        known = record.fair if record.keeps else record.results
         wanted = SURE_TRIES if candidate.temperature == 0 else PICTURE_TRIES
         try:
-            if len(record.results) < wanted:
-                trials.ask(candidate, wanted - len(record.results))
+            if len(known) < wanted:
+                trials.ask(candidate, wanted - len(known))
         except BudgetSpent:
             break
-        records.append(record)
-    return records
+    return planned
 
 
-def _minimised(found: Shrunk, rate: Rate, planned: list[Record], budget: int) -> Minimised:
+def _minimised(found: Shrunk, rate: Rate, planned: list[Candidate]) -> Minimised:
     course, trials = found.course, found.course.trials
-    seen, shortest = rate_map.telling(course), course.current.size().num_characters
-    seen += [record for record in planned if all(record is not one for one in seen)]
+    after = course.current.size()
     return Minimised(
         body=course.current.body(course.filed),
         before=course.path[0].size(),
-        after=course.current.size(),
+        after=after,
         rate=rate,
         verified=found.verified,
         deterministic=trials.test.is_certain,
@@ -92,20 +91,16 @@ def _minimised(found: Shrunk, rate: Rate, planned: list[Record], budget: int) ->
         finest=course.finest,
         exhausted=found.exhausted,
         num_calls=trials.num_calls,
-        num_candidates=len(trials.records),
-        budget=budget,
+        num_candidates=sum(bool(record.results) for record in trials.records.values()),
+        budget=trials.budget,
         thresholds=rate_map.thresholds(course),
         trials=tuple(_trial(one, one.candidate in course.path) for one in trials.records.values() if one.results),
-        rate_map=rate_map.rate_map([(_size(one), one.failures, len(one.results)) for one in seen], shortest),
+        rate_map=rate_map.rate_map(rate_map.telling(course, planned), after.num_characters),
     )
-
-
-def _size(record: Record) -> Size:
-    return record.candidate.size()
 
 
 def _trial(record: Record, on_path: bool) -> Trial:
     return Trial(
-        step=record.step, size=_size(record), failures=record.failures, tries=len(record.results),
+        step=record.step, size=record.candidate.size(), failures=record.failures, tries=len(record.results),
         accepted=record.keeps, on_path=on_path,
     )  # fmt: skip

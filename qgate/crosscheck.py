@@ -9,7 +9,7 @@ from math import inf
 
 from qgate.judge.criteria import ONE_SIDED, metric_of
 from qgate.judge.defects import DEFECTS
-from qgate.schemas.recipe import BASELINE, TOKEN_METRICS, Criterion, GgufSource, Recipe, Tier
+from qgate.schemas.recipe import BASELINE, LM_EVAL, TOKEN_METRICS, Criterion, GgufSource, Recipe, Tier
 
 PRECISIONS = frozenset({"FP32", "FP16", "BF16", "FP8", "W8A8", "W8A16", "W4A16", "W4A8", "W4A4", "NVFP4", "MXFP4"})
 
@@ -47,6 +47,8 @@ def _variants(recipe: Recipe) -> Iterator[Problem]:
 
 def _evalsets(recipe: Recipe) -> Iterator[Problem]:
     seen: set[str] = set()
+    if LM_EVAL in recipe.sampling:
+        yield Problem(("sampling", LM_EVAL), f"`{LM_EVAL}` is the profile of lm-eval's tasks", "choose another name")
     for index, use in enumerate(recipe.evalsets):
         name = evalset_name(use.name)
         if name in seen:
@@ -86,8 +88,9 @@ def _criterion(recipe: Recipe, criterion: Criterion, at: Location) -> Iterator[P
     sets = [evalset_name(use.name) for use in recipe.evalsets]
     if criterion.evalset is not None and criterion.evalset not in sets:
         yield _unknown((*at, "evalset"), "evalset of this recipe", criterion.evalset, sets)
-    if criterion.profile is not None and criterion.profile not in recipe.sampling:
-        yield _unknown((*at, "profile"), "sampling profile", criterion.profile, list(recipe.sampling))
+    profiles = [*recipe.sampling, *([LM_EVAL] if any(use.lm_eval for use in recipe.evalsets) else [])]
+    if criterion.profile is not None and criterion.profile not in profiles:
+        yield _unknown((*at, "profile"), "sampling profile", criterion.profile, profiles)
     greatest = _greatest(criterion)
     if criterion.margin >= greatest:
         message = f"{criterion.metric} is at most {greatest:g}, so a margin of {criterion.margin:g} could never fail"

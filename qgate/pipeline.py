@@ -25,6 +25,7 @@ from qgate.rooms.evidence import gather
 from qgate.rooms.judgement import judge_once
 from qgate.rooms.prepare import Prepared, claim_folder, prepare
 from qgate.rooms.publish import publish
+from qgate.rooms.tasks import obtain_tasks, score_tasks
 from qgate.rooms.variants import obtain_baseline, obtain_variant, precheck_variants
 from qgate.rooms.work import Work
 from qgate.schemas.recipe import BASELINE
@@ -49,12 +50,14 @@ def run(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Outcome:
     with _stage(work, "model"):
         work.checkpoints[BASELINE] = obtain_baseline(prepared)
         precheck_variants(prepared, work.checkpoints[BASELINE])
+        prepared = obtain_tasks(prepared, work.checkpoints[BASELINE])
     with _stage(work, "arms"):
         if loaded.recipe.engine.parallel == 1:
             _one_at_a_time(prepared, work)
         else:
             _side_by_side(prepared, work)
     with _stage(work, "rows"):
+        score_tasks(prepared, work)
         evidence = gather(prepared, work)
     with _stage(work, "judge"):
         sheet = judge_once(prepared, work, evidence)
@@ -108,19 +111,19 @@ def _baseline_arms(
     `on_answered` is called as soon as the baseline has answered once: it is those answers that variants score.
     """
     other_load = prepared.loaded.recipe.noise_floor.concurrency
-    steps = prepared.plan.generate_for(BASELINE)
+    steps = prepared.plan.asked_of(BASELINE)
     for step in steps:
         if step.replicate == 0:
-            work.add_generated(step, serving.generate(step))
+            work.add_asked(step, serving.ask(step))
     on_answered()
     for step in steps:
         if step.replicate > 0 and other_load is None:
-            work.add_generated(step, serving.generate(step))
+            work.add_asked(step, serving.ask(step))
     if other_load is not None:
         with prepared.serving(work.checkpoints[BASELINE], other_load) as loaded_otherwise:
             for step in steps:
                 if step.replicate > 0:
-                    work.add_generated(step, loaded_otherwise.generate(step))
+                    work.add_asked(step, loaded_otherwise.ask(step))
     _score(prepared, work, serving, own=True)
 
 
@@ -129,8 +132,8 @@ def _variant(prepared: Prepared, work: Work, name: str, baseline: Future[None] |
     try:
         checkpoint = work.checkpoints[name] = obtain_variant(prepared, name, work.checkpoints[BASELINE])
         with prepared.serving(checkpoint) as serving:
-            for step in prepared.plan.generate_for(name):
-                work.add_generated(step, serving.generate(step))
+            for step in prepared.plan.asked_of(name):
+                work.add_asked(step, serving.ask(step))
             if baseline is not None:
                 baseline.result()
             _score(prepared, work, serving, own=True)

@@ -13,16 +13,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from qgate.crosscheck import evalset_name
-from qgate.schemas.answers import GenerateRequest, Sampling
+from qgate.schemas.answers import GenerateRequest, Sampling, ScoreRequest
 from qgate.schemas.base import content_key
 from qgate.schemas.evalset import Evalset, Item
 from qgate.schemas.recipe import BASELINE, EvalsetUse, Recipe, SamplingProfile, Variant
 
 FORMAT = 1
 """Rises when the layout of stored objects changes, so that old ones are not taken for new."""
+
+Asked = TypeVar("Asked", GenerateRequest, ScoreRequest)
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,23 @@ class GenerateStep:
         """For progress bars and messages."""
         again = f" again ({self.replicate})" if self.replicate else ""
         return f"{self.variant}: {self.evalset} · {self.profile}{again}"
+
+
+@dataclass(frozen=True)
+class RankStep:
+    """One arm on a set's given continuations: `requests` in, as many token scores out."""
+
+    variant: str
+    evalset: str
+    profile: str
+    replicate: int
+    requests: tuple[ScoreRequest, ...]
+
+    @property
+    def label(self) -> str:
+        """For progress bars and messages."""
+        again = f" again ({self.replicate})" if self.replicate else ""
+        return f"{self.variant}: {self.evalset} · options{again}"
 
 
 @dataclass(frozen=True)
@@ -73,10 +92,15 @@ class Plan:
 
     generate: tuple[GenerateStep, ...]
     score: tuple[ScoreStep, ...]
+    rank: tuple[RankStep, ...] = ()
 
-    def generate_for(self, variant: str) -> list[GenerateStep]:
-        """The generate steps of one checkpoint."""
-        return [step for step in self.generate if step.variant == variant]
+    def __add__(self, other: Plan) -> Plan:
+        return Plan(self.generate + other.generate, self.score + other.score, self.rank + other.rank)
+
+    def asked_of(self, variant: str) -> list[GenerateStep | RankStep]:
+        """The generate and the rank steps of one checkpoint."""
+        steps: tuple[GenerateStep | RankStep, ...] = (*self.generate, *self.rank)
+        return [step for step in steps if step.variant == variant]
 
     def score_for(self, variant: str, *, own: bool) -> list[ScoreStep]:
         """Score steps of one checkpoint: over the baseline's answers (`own`), or over the other variants'."""
@@ -98,27 +122,38 @@ class EngineIdentity:
 
 
 def plan(recipe: Recipe, evalsets: Mapping[str, Evalset]) -> Plan:
-    """All steps of `recipe`; `evalsets` maps a use's `name` to the loaded cut."""
+    """All steps of `recipe` but those of lm-eval's tasks (qgate.plan_tasks); `evalsets` maps a use's `name` to the loaded cut."""
     generate: list[GenerateStep] = []
     score: list[ScoreStep] = []
     for use in recipe.evalsets:
+        if use.lm_eval is not None:
+            continue
         for profile in use.profiles or tuple(recipe.sampling):
-            generate += _arms(recipe, evalsets[use.name], use, profile)
-            score += _scores(recipe, evalset_name(use.name), profile)
+            requests = requests_of(evalsets[use.name], use, profile, recipe)
+            name = evalsets[use.name].name
+            generate += [
+                GenerateStep(arm, name, profile, number, asked) for arm, number, asked in arms_of(recipe, requests)
+            ]
+            score += scores_of(recipe, evalset_name(use.name), profile)
     return Plan(tuple(generate), tuple(score))
 
 
-def _arms(recipe: Recipe, evalset: Evalset, use: EvalsetUse, profile: str) -> list[GenerateStep]:
-    requests = requests_of(evalset, use, profile, recipe)
+def arms_of(recipe: Recipe, requests: tuple[Asked, ...]) -> list[tuple[str, int, tuple[Asked, ...]]]:
+    """(variant, replicate, its requests): the baseline and its repeats, each variant and the share of its repeat."""
+    if not requests:
+        return []
     floor = recipe.noise_floor
-    again = sample(requests, floor.variant_share) if floor.variant_share else ()
-    steps = [(BASELINE, replicate, requests) for replicate in range(1 + floor.replicates)]
-    for variant in recipe.variants:
-        steps += [(variant, 0, requests), *([(variant, 1, again)] if again else [])]
-    return [GenerateStep(variant, evalset.name, profile, replicate, asked) for variant, replicate, asked in steps]
+    again = sample(requests, floor.variant_share)
+    arms = [(BASELINE, replicate, requests) for replicate in range(1 + floor.replicates)]
+    for name in recipe.variants:
+        arms.append((name, 0, requests))
+        if again:
+            arms.append((name, 1, again))
+    return arms
 
 
-def _scores(recipe: Recipe, evalset: str, profile: str) -> list[ScoreStep]:
+def scores_of(recipe: Recipe, evalset: str, profile: str) -> list[ScoreStep]:
+    """Who scores whose answers on one set with one profile."""
     evidence = recipe.token_evidence
     if not evidence.enabled:
         return []
@@ -155,7 +190,7 @@ def _effective(profile: SamplingProfile, item: Item, use: EvalsetUse, seed: int)
     return Sampling(**profile.model_dump(exclude={"seeds", "max_tokens"}), max_tokens=longest, seed=seed)
 
 
-def sample(requests: Iterable[GenerateRequest], share: float) -> tuple[GenerateRequest, ...]:
+def sample(requests: Iterable[Asked], share: float) -> tuple[Asked, ...]:
     """About `share` of the items with all their seeds: an item is in by its id's hash, whatever else is in the set."""
     return tuple(request for request in requests if _rank(item_of(request.id)) < share)
 
@@ -207,7 +242,7 @@ def generate_key(step: GenerateStep, checkpoint_digest: str, engine: EngineIdent
         {
             "format": FORMAT,
             "checkpoint": checkpoint_digest,
-            "engine": _identity(engine),
+            "engine": engine_parts(engine),
             "requests": content_key([request.model_dump(mode="json", exclude_none=True) for request in step.requests]),
             "replicate": step.replicate,
         }
@@ -220,7 +255,7 @@ def score_key(step: ScoreStep, checkpoint_digest: str, engine: EngineIdentity, s
         {
             "format": FORMAT,
             "checkpoint": checkpoint_digest,
-            "engine": _identity(engine),
+            "engine": engine_parts(engine),
             "source": source_key,
             "top_k": step.top_k,
             "max_items": step.max_items,
@@ -237,5 +272,6 @@ def judge_key(
     return content_key({"format": FORMAT, "recipe": dict(recipe), "evidence": evidence, "code": code})
 
 
-def _identity(engine: EngineIdentity) -> dict[str, Any]:
+def engine_parts(engine: EngineIdentity) -> dict[str, Any]:
+    """An engine's identity as a part of a content key."""
     return {**vars(engine), "options": dict(engine.options)}

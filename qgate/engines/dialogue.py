@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from qgate.engines import wire
 from qgate.errors import EngineError
@@ -91,15 +90,17 @@ class _Scoring:
         self._prompts: dict[str, list[int]] = {}
 
     def call(self, request: ScoreRequest) -> Call:
-        """The prompt's ids first, then their scores with the answer's."""
+        """The prompt's ids first, unless they are given, then their scores with the answer's."""
         self._requests[request.id] = request
+        if request.prompt is not None:
+            return self._second(request, list(request.prompt))
         return Call(
             request.id, "/tokenize", wire.tokenize_body(request, self._dialogue.model),
-            then=lambda body: self._second(request, body),
+            then=lambda body: self._second(request, body["tokens"]),
         )  # fmt: skip
 
-    def _second(self, request: ScoreRequest, body: dict[str, Any]) -> Call:
-        prompt = self._prompts[request.id] = body["tokens"]
+    def _second(self, request: ScoreRequest, prompt: list[int]) -> Call:
+        self._prompts[request.id] = prompt
         ids = [*prompt, *request.completion_ids]
         model, cost = self._dialogue.model, self._dialogue.score_cost_bytes(len(ids))
         if self._dialogue.tokens_in:

@@ -157,7 +157,7 @@ class FakeSession:
             )
 
     def _prompt(self, request: GenerateRequest | ScoreRequest) -> tuple[str, list[int]]:
-        raw = request.prompt if isinstance(request, GenerateRequest) else None
+        raw = request.prompt
         text = model.prompt_text(request.messages) if raw is None else str(raw)
         ids = [model.token_id(piece) for piece in model.tokenize(text)]
         if self._checkpoint.template and raw is None:
@@ -177,7 +177,7 @@ class FakeSession:
             said = "HTTP 500: planted" if fault == "error" else "no answer within the time limit: planted"
             return Answer(**shared, text=None, status=fault, error=said)
         limit = request.sampling.max_tokens
-        pieces = model.tokenize(self._text(request, prompt, fault))
+        pieces = model.tokenize(model.until(self._text(request, prompt, fault), request.stop or ()))
         if not self._checkpoint.ends:
             pieces = model.endless(pieces, limit)
         full = len(pieces) >= limit

@@ -30,7 +30,7 @@ from qgate.schemas.base import Frozen
 
 WORKERS = Path(__file__).resolve().parent.parent / "workers"
 ENTRY = WORKERS / "transformers_serve.py"
-PARTS = ("cache", "generate", "linear", "load", "packed", "prompt", "sampling", "score", "serve")
+PARTS = ("cache", "generate", "linear", "load", "packed", "prompt", "sampling", "score", "serve", "stops")
 GIB = 1 << 30
 ENV = {
     "OMP_WAIT_POLICY": "PASSIVE",  # threads that spin at every barrier make this 10 times slower on busy cores

@@ -23,6 +23,8 @@ NOT_FINITE = -9999.0
 UNWRITABLE = "Out of range float values are not JSON compliant"
 """What a server says when it cannot write a NaN: vLLM 0.32 with a 400, others with a 500."""
 UNFINISHED = frozenset({"abort", "error"})
+MAX_STOPS = 4
+"""Stop texts that OpenAI's own protocol takes; an answer is cut at the others once it is there."""
 UNREAD = ("system_fingerprint", "service_tier")
 
 
@@ -41,7 +43,8 @@ def body_of(
 ) -> dict[str, Any]:
     """The body for `path(request)`: with every sampling field, or the verbatim one of a request that brings its own."""
     if request.body is None:
-        return chat_body(request, model, vllm=vllm, cache_salt=cache_salt)
+        make = chat_body if request.prompt is None else completion_body
+        return make(request, model, vllm=vllm, cache_salt=cache_salt)
     body = {name: value for name, value in request.body.items() if name not in REPLACED}
     body |= {"model": model, "seed": request.sampling.seed, "stream": False}
     if request.logprobs:
@@ -50,6 +53,16 @@ def body_of(
         body["return_token_ids"] = True
         body |= {"cache_salt": cache_salt} if cache_salt and "cache_salt" not in body else {}
     return body
+
+
+def completion_body(
+    request: GenerateRequest, model: str, *, vllm: bool = True, cache_salt: str | None = None
+) -> dict[str, Any]:
+    """Body of /v1/completions that goes on from the request's raw prompt."""
+    body = chat_body(request, model, vllm=vllm, cache_salt=cache_salt)
+    del body["messages"], body["logprobs"]
+    body["prompt"] = request.prompt if isinstance(request.prompt, str) else list(request.prompt or ())
+    return body | ({"logprobs": 0} if request.logprobs else {})
 
 
 def chat_body(
@@ -70,6 +83,8 @@ def chat_body(
         "stream": False,
         "logprobs": request.logprobs,
     }
+    if request.stop:
+        body["stop"] = list(request.stop if vllm else request.stop[:MAX_STOPS])
     if vllm:
         body |= {
             "top_k": sampling.top_k,

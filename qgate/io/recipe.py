@@ -16,7 +16,7 @@ from qgate.errors import RecipeError
 from qgate.io.validation import Document
 from qgate.io.yaml_tree import parse
 from qgate.ports import load_engine, load_quantizer, plugin_names
-from qgate.schemas.recipe import Calibration, GgufSource, LocalSource, Recipe, Source, Variant
+from qgate.schemas.recipe import Calibration, EvalsetUse, GgufSource, LocalSource, Recipe, Source, Variant
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,16 @@ def _options_of(variant: Variant, at: Location, document: Document) -> BaseModel
 
 def _absolute(recipe: Recipe, base: Path) -> Recipe:
     variants = {key: _absolute_variant(variant, base) for key, variant in recipe.variants.items()}
-    return recipe.model_copy(update={"model": _absolute_source(recipe.model, base), "variants": variants})
+    uses = tuple(_absolute_use(use, base) for use in recipe.evalsets)
+    model = _absolute_source(recipe.model, base)
+    return recipe.model_copy(update={"model": model, "variants": variants, "evalsets": uses})
+
+
+def _absolute_use(use: EvalsetUse, base: Path) -> EvalsetUse:
+    if use.lm_eval is None or use.lm_eval.include_path is None:
+        return use
+    own = use.lm_eval.model_copy(update={"include_path": base / use.lm_eval.include_path})
+    return use.model_copy(update={"lm_eval": own})
 
 
 def _absolute_variant(variant: Variant, base: Path) -> Variant:

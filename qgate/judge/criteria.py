@@ -39,6 +39,12 @@ class RowMetric:
     harm: Harm
     level: Level
     support: Support
+    of_text: bool = False
+    """Whether it is about the text as written, and so says nothing of an option that was only ranked."""
+
+    def applies(self, row: Row) -> bool:
+        """Whether the metric can say anything of an answer of this kind."""
+        return row.written or not self.of_text
 
 
 def metric_of(metric: str, defects: Collection[str] | None = None) -> RowMetric:
@@ -127,8 +133,8 @@ def _defect_metric(metric: str, names: Collection[str] | None) -> RowMetric:
         return has(other, unknown) - has(reference)
 
     if metric == "defect_rate":
-        return RowMetric(lambda _, other: has(other), level, Support(0, 1))
-    return RowMetric(rise, level, Support(-1, 1))
+        return RowMetric(lambda _, other: has(other), level, Support(0, 1), of_text=True)
+    return RowMetric(rise, level, Support(-1, 1), of_text=True)
 
 
 ROW_METRICS: dict[str, RowMetric] = {
@@ -137,9 +143,9 @@ ROW_METRICS: dict[str, RowMetric] = {
     "worst_slice_score_loss": RowMetric(_difference(score, -1.0), score, Support(-1, 1)),
     "defect_rate": _defect_metric("defect_rate", None),
     "defect_increase": _defect_metric("defect_increase", None),
-    "truncation_increase": RowMetric(_difference(truncated, 1.0), truncated, Support(-1, 1)),
-    "length_drift": RowMetric(_drift, length, Support(-1, 1)),
+    "truncation_increase": RowMetric(_difference(truncated, 1.0), truncated, Support(-1, 1), of_text=True),
+    "length_drift": RowMetric(_drift, length, Support(-1, 1), of_text=True),
     "flip_rate": RowMetric(_flip, right, Support(0, 1)),
     "output_disagreement": RowMetric(lambda _, other: differs(other), differs, Support(-1, 1)),
-    "garble_nll_increase": RowMetric(_difference(garble, 1.0), garble, Support(-inf, inf, open=True)),
+    "garble_nll_increase": RowMetric(_difference(garble, 1.0), garble, Support(-inf, inf, open=True), of_text=True),
 }

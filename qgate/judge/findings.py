@@ -82,7 +82,7 @@ def _defective(arms: Arms, variants: Iterable[str]) -> list[str]:
 
 def _defects(arms: Arms, name: str) -> tuple[int, int, str]:
     """Answers with a defect, answers that came, and how many had which."""
-    rows = [row for row in arms.replicates.get((name, 0), {}).values() if came(row)]
+    rows = [row for row in arms.replicates.get((name, 0), {}).values() if came(row) and row.written]
     counts = Counter(defect for row in rows for defect in all_defects(row))
     named = ", ".join(f"{defect} {count}" for defect, count in sorted(counts.items(), key=lambda c: (-c[1], c[0])))
     return sum(bool(all_defects(row)) for row in rows), len(rows), named
@@ -152,18 +152,19 @@ def _figures(rows: Sequence[Row]) -> dict[str, Any]:
     for row in rows:
         scores[row.evalset].append(score(row))
     defects = Counter(name for row in rows for name in all_defects(row))
+    written = [row for row in rows if row.written]
     return {
         "num_answers": len(rows),
         "mean_score": _mean(score(row) for row in rows),
         "mean_score_by_evalset": {name: _mean(values) for name, values in sorted(scores.items())},
-        "defect_share": sum(bool(all_defects(row)) for row in rows) / len(rows),
+        "defect_share": sum(bool(all_defects(row)) for row in written) / len(written) if written else None,
         "num_by_defect": dict(sorted(defects.items())),
-        "truncated_share": _mean(truncated(row) for row in rows),
+        "truncated_share": _mean(truncated(row) for row in written),
         "mean_completion_tokens": _mean(length(row) for row in rows),
         "identical_share": _mean(1.0 - differs(row) for row in rows),
         "mean_similarity": _mean(float("nan") if row.similarity is None else row.similarity for row in rows),
         "mean_baseline_nll": _mean(garble(row) for row in rows),
-        "median_latency_s": float(np.median([row.latency_s for row in rows])),
+        "median_latency_s": float(np.median([row.latency_s for row in written])) if written else None,
     }
 
 

@@ -72,13 +72,15 @@ def read(laid: Laid, metric: RowMetric) -> Harms:
     """Read a metric off every pair.
 
     Where the reference answered and the other arm did not, the pair counts as the greatest harm (a metric without one
-    loses the pair); where the reference did not answer, nothing can be said. Both are missing.
+    loses the pair); where the reference did not answer, nothing can be said. Both are missing. A pair that the metric
+    says nothing of is neither expected nor missing.
     """
+    applies = np.array([metric.applies(pair.row) for pair in laid.pairs], dtype=bool)
     columns = np.array([_of_pair(pair, metric) for pair in laid.pairs], dtype=np.float64).reshape(-1, 3)
     harm, before, after = columns.T
     answered = np.array([pair.reference is not None and came(pair.reference) for pair in laid.pairs], dtype=bool)
     # a metric without a greatest harm is scored on a part of the answers only: the others are not expected
-    expected = ~(answered & np.isnan(before)) if metric.support.open else np.ones(harm.size, dtype=bool)
+    expected = applies & ~(answered & np.isnan(before)) if metric.support.open else applies
     missing = expected & np.isnan(harm)
     if not metric.support.open:
         harm = np.where(missing & ~np.isnan(before), metric.support.greatest, harm)
@@ -87,7 +89,7 @@ def read(laid: Laid, metric: RowMetric) -> Harms:
 
 def _of_pair(pair: Pair, metric: RowMetric) -> tuple[float, float, float]:
     reference, other = pair.reference, pair.other
-    if reference is None or not came(reference):
+    if reference is None or not came(reference) or not metric.applies(reference):
         return NOTHING
     before = metric.level(reference)
     if other is None or not came(other) or np.isnan(before):

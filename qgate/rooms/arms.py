@@ -21,17 +21,18 @@ from qgate.io.answer_log import count_by_status, read_answers
 from qgate.io.files import write_text
 from qgate.io.score_log import ScoreLog
 from qgate.io.store import Store
-from qgate.plan import EngineIdentity, GenerateStep, ScoreStep, generate_key, score_key
+from qgate.plan import EngineIdentity, GenerateStep, RankStep, ScoreStep, generate_key, score_key
+from qgate.plan_tasks import rank_key
 from qgate.ports import Engine, ServeJob, Session, Watcher
 from qgate.rooms.generate import generate, num_done
 from qgate.rooms.score import score, score_requests
-from qgate.schemas.answers import Answer, EngineFacts
+from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, ScoreRequest
 from qgate.schemas.checkpoint import Checkpoint
-from qgate.schemas.evalset import Message
 from qgate.schemas.run import ArmRecord
 
 FACTS = "engine.json"
 TIMING = "timing.json"
+_KINDS = {GenerateStep: "generate", ScoreStep: "score", RankStep: "rank"}
 T = TypeVar("T")
 
 
@@ -42,8 +43,8 @@ class Bench:
     engine: Engine
     store: Store
     watcher: Watcher
-    prompts: Mapping[str, tuple[Message, ...]]
-    """Request id to messages."""
+    requests: Mapping[str, GenerateRequest]
+    """Every answer's request by id."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,10 @@ class Serving:
         if session is not None:
             self.last_facts = session.facts
 
+    def ask(self, step: GenerateStep | RankStep) -> Arm:
+        """What `step` asks, from the store or from the engine. Raises EngineError, StoreError."""
+        return self.generate(step) if isinstance(step, GenerateStep) else self.rank(step)
+
     def generate(self, step: GenerateStep) -> Arm:
         """The answers of `step`, from the store or from the engine. Raises EngineError, StoreError."""
         key = generate_key(step, self.checkpoint.digest, self.identity)
@@ -116,8 +121,13 @@ class Serving:
     def score(self, step: ScoreStep, source: Arm) -> Arm:
         """The scores of `source`'s answers under this checkpoint. Raises EngineError, StoreError."""
         key = score_key(step, self.checkpoint.digest, self.identity, source.record.key)
-        requests = score_requests(step, source.answers(), self.bench.prompts)
+        return self._scored(step, key, score_requests(step, source.answers(), self.bench.requests))
 
+    def rank(self, step: RankStep) -> Arm:
+        """The scores of given continuations under this checkpoint. Raises EngineError, StoreError."""
+        return self._scored(step, rank_key(step, self.checkpoint.digest, self.identity), step.requests)
+
+    def _scored(self, step: ScoreStep | RankStep, key: str, requests: Sequence[ScoreRequest]) -> Arm:
         def make(folder: Path) -> None:
             done = len(ScoreLog(folder).done)
             if done < len(requests):
@@ -134,9 +144,9 @@ class Serving:
         )
         return Arm(record, folder)
 
-    def _record(self, step: GenerateStep | ScoreStep, key: str, folder: Path, *, cached: bool) -> ArmRecord:
+    def _record(self, step: GenerateStep | ScoreStep | RankStep, key: str, folder: Path, *, cached: bool) -> ArmRecord:
         return ArmRecord(
-            step="generate" if isinstance(step, GenerateStep) else "score",
+            step=_KINDS[type(step)],
             variant=step.variant,
             replicate=step.replicate,
             evalset=step.evalset,

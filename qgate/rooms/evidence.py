@@ -12,6 +12,7 @@ from qgate.judge.observe import Beside, Place, came, observe
 from qgate.plan import GenerateStep, item_of
 from qgate.rooms.arms import Arm
 from qgate.rooms.prepare import Prepared
+from qgate.rooms.rankings import ranked_rows
 from qgate.rooms.work import Work
 from qgate.schemas.answers import Answer, TokenScores
 from qgate.schemas.evalset import Item
@@ -27,7 +28,7 @@ def gather(prepared: Prepared, work: Work) -> Evidence:
     answers = _answers(work)
     reference = answers.get((BASELINE, 0), {})
     return Evidence(
-        rows=tuple(_rows(prepared, work, answers)),
+        rows=(*_rows(prepared, work, answers), *ranked_rows(prepared, work)),
         token_scores=_token_scores(work),
         precisions={name: checkpoint.precision for name, checkpoint in work.checkpoints.items()},
         engine=prepared.engine.name,
@@ -45,16 +46,19 @@ def _answers(work: Work) -> ByArm:
 
 
 def _rows(prepared: Prepared, work: Work, answers: ByArm) -> Iterator[Row]:
-    items, nll = prepared.items, _nll(work)
+    nll = _nll(work)
     for step in prepared.plan.generate:
         arm = (step.variant, step.replicate)
         if (step.variant, step.replicate, step.evalset, step.profile) in work.generated:
-            yield from _rows_of(prepared, step, answers, nll.get(arm, {}), items)
+            given = work.task_scores.get((*arm, step.evalset))
+            yield from _rows_of(prepared, step, answers, nll.get(arm, {}), given)
 
 
 def _rows_of(
-    prepared: Prepared, step: GenerateStep, answers: ByArm, nll: Mapping[str, float], items: Mapping[str, Item]
+    prepared: Prepared, step: GenerateStep, answers: ByArm, nll: Mapping[str, float], given: Mapping[str, float] | None
 ) -> Iterator[Row]:
+    """The rows of one arm; `given`: item to its score, where lm-eval scored them."""
+    items = prepared.items
     mine = answers[step.variant, step.replicate]
     baseline = {} if (step.variant, step.replicate) == (BASELINE, 0) else answers.get((BASELINE, 0), {})
     first = answers.get((step.variant, 0), {}) if step.replicate else baseline
@@ -62,7 +66,8 @@ def _rows_of(
         item, answer = items[item_of(request.id)], mine[request.id]
         place = Place(step.variant, step.replicate, step.evalset, step.profile, item, request.sampling)
         beside = Beside(baseline.get(request.id), first.get(request.id))
-        yield observe(place, answer, beside, _score(prepared, item, answer), nll.get(request.id))
+        score = _score(prepared, item, answer) if given is None else given.get(item.id)
+        yield observe(place, answer, beside, score, nll.get(request.id))
 
 
 def _score(prepared: Prepared, item: Item, answer: Answer) -> float | None:

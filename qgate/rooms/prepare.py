@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import entry_points
 from itertools import count
@@ -21,12 +21,14 @@ from qgate.io.evalset_cut import slices_of
 from qgate.io.files import NO_PLACE, disk_errors, sha256_file
 from qgate.io.recipe import LoadedRecipe
 from qgate.io.store import Store
+from qgate.io.task_files import AskedTasks
 from qgate.plan import EngineIdentity, Plan, plan
 from qgate.ports import Engine, Scorer, ServeJob, Tool, Watcher, load_engine, load_plugin
 from qgate.rooms.arms import Bench, Serving
+from qgate.schemas.answers import GenerateRequest
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.evalset import Evalset, Item
-from qgate.schemas.recipe import Criterion
+from qgate.schemas.recipe import Criterion, Recipe
 
 OF_THE_RUN = frozenset({"evalset", "profile", "temperature"})
 """Keys that part answers without being a slice of their items."""
@@ -47,6 +49,8 @@ class Prepared:
     bench: Bench
     folder: Path
     """Where this run's reports and logs go."""
+    tasks: Mapping[str, AskedTasks] = field(default_factory=dict)
+    """Sets of lm-eval's tasks by name, once the baseline's tokenizer is there."""
 
     @property
     def store(self) -> Store:
@@ -97,7 +101,7 @@ class Prepared:
             max_model_len=None,
             log=self.folder / "logs" / f"{checkpoint.name}.log",
             work=work,
-            needs_scores=recipe.token_evidence.enabled,
+            needs_scores=recipe.token_evidence.enabled or bool(self.plan.rank),
         )
         return Serving(self.bench, job, checkpoint, self.identity(checkpoint.name, load))
 
@@ -107,13 +111,10 @@ def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Prepared:
     recipe = loaded.recipe
     engine = load_engine(recipe.engine.name)
     tool = _tool(recipe.engine.env or engine.lock)
-    by_use = {use.name: evalsets.load(use, loaded.base) for use in recipe.evalsets}
+    by_use = {use.name: evalsets.load(use, loaded.base) for use in recipe.evalsets if use.lm_eval is None}
     sets = {evalset_name(name): evalset for name, evalset in by_use.items()}
-    for name, tier in recipe.tiers.items():
-        for number, criterion in enumerate(tier.criteria):
-            _check_scope(criterion, f"tiers.{name}.criteria[{number}]", sets)
+    check_scopes(recipe, sets, complete=len(by_use) == len(recipe.evalsets))
     steps = plan(recipe, by_use)
-    prompts = {request.id: request.messages for step in steps.generate for request in step.requests}
     return Prepared(
         loaded=loaded,
         evalsets=sets,
@@ -122,7 +123,7 @@ def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Prepared:
         tool=tool,
         device=engine.device(tool),
         scorers=_scorers(list(by_use.values())),
-        bench=Bench(engine, Store(results), watcher, prompts),
+        bench=Bench(engine, Store(results), watcher, requests_by_id(steps)),
         folder=results / "runs" / f"{recipe.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}",
     )
 
@@ -142,6 +143,22 @@ def claim_folder(prepared: Prepared) -> Prepared:
 
 def _tool(spec: str | None) -> Tool:
     return Tool(python=Path(), identity="none") if spec is None else envs.resolve(spec)
+
+
+def requests_by_id(steps: Plan) -> dict[str, GenerateRequest]:
+    """Every answer that a plan wants, by its request's id."""
+    return {request.id: request for step in steps.generate for request in step.requests}
+
+
+def check_scopes(recipe: Recipe, sets: Mapping[str, Evalset], *, complete: bool) -> None:
+    """Refuse criteria on a slice that no item is in; unless `complete`, only those on a set that is there.
+
+    Raises EvalsetError.
+    """
+    for name, tier in recipe.tiers.items():
+        for number, criterion in enumerate(tier.criteria):
+            if complete or (criterion.evalset is not None and evalset_name(criterion.evalset) in sets):
+                _check_scope(criterion, f"tiers.{name}.criteria[{number}]", sets)
 
 
 def _check_scope(criterion: Criterion, field: str, sets: Mapping[str, Evalset]) -> None:

@@ -57,7 +57,7 @@ def publish(
 
 
 def _run(prepared: Prepared, work: Work, started: datetime) -> Run:
-    arms = [*work.generated.values(), *work.forced.values(), *work.under_baseline.values()]
+    arms = [*work.generated.values(), *work.ranked.values(), *work.forced.values(), *work.under_baseline.values()]
     loaded = prepared.loaded
     return Run(
         run_id=prepared.folder.name,
@@ -73,6 +73,7 @@ def _run(prepared: Prepared, work: Work, started: datetime) -> Run:
         arms=tuple(arm.record for arm in arms),
         timings_s={**work.timings_s, "total": (datetime.now(UTC) - started).total_seconds()},
         failures=dict(work.failures),
+        notes=tuple(tasks.told for tasks in prepared.tasks.values()),
     )
 
 
@@ -96,16 +97,19 @@ def _judged_sets(prepared: Prepared) -> dict[str, JudgedSet]:
     """By `name@version`: what was used of each set, and how much there is of it."""
     found = {}
     for use, judged in zip(prepared.loaded.recipe.evalsets, prepared.evalsets.values(), strict=True):
-        whole = evalsets.read_manifest(evalsets.resolve(use.name, prepared.loaded.base))
+        if use.lm_eval is None:
+            whole = evalsets.read_manifest(evalsets.resolve(use.name, prepared.loaded.base)).num_items
+        else:
+            whole = sum(fact.num_docs for fact in prepared.tasks[use.name].facts.tasks.values())
         found[f"{judged.name}@{judged.version}"] = JudgedSet(
-            sha256=judged.sha256, num_items=len(judged.items), num_items_in_set=whole.num_items
+            sha256=judged.sha256, num_items=len(judged.items), num_items_in_set=whole
         )
     return found
 
 
 def _facts(work: Work) -> dict[str, EngineFacts]:
     by_variant = defaultdict(list)
-    for (variant, *_), arm in work.generated.items():
+    for (variant, *_), arm in (*work.ranked.items(), *work.generated.items()):
         by_variant[variant].append(arm)
     found = {variant: facts_of(arms) for variant, arms in by_variant.items()}
     return {variant: facts for variant, facts in found.items() if facts is not None}

@@ -10,23 +10,32 @@ from qgate.io.files import write_text
 from qgate.io.score_log import ScoreLog
 from qgate.plan import ScoreStep, first_items
 from qgate.ports import Session, Task
-from qgate.schemas.answers import Answer, ScoreRequest
-from qgate.schemas.evalset import Message
+from qgate.schemas.answers import Answer, GenerateRequest, ScoreRequest
 
 EMPTY = "nothing-to-score"
 
 
 def score_requests(
-    step: ScoreStep, answers: Sequence[Answer], prompts: Mapping[str, tuple[Message, ...]]
+    step: ScoreStep, answers: Sequence[Answer], asked: Mapping[str, GenerateRequest]
 ) -> list[ScoreRequest]:
-    """One request per answer that has token ids. `prompts` maps a request's id to its messages."""
+    """One request per answer that has token ids. `asked` maps a request's id to it."""
     scorable = {answer.id: answer for answer in answers if answer.token_ids}
     chosen = first_items(scorable, step.max_items)
     return [
-        ScoreRequest(id=key, messages=prompts[key], completion_ids=answer.token_ids or (), top_k=step.top_k)
+        ScoreRequest(
+            id=key,
+            messages=asked[key].messages,
+            completion_ids=answer.token_ids or (),
+            top_k=step.top_k,
+            prompt=_raw(asked[key]),
+        )
         for key, answer in scorable.items()
         if key in chosen
     ]
+
+
+def _raw(request: GenerateRequest) -> tuple[int, ...] | None:
+    return request.prompt if isinstance(request.prompt, tuple) else None
 
 
 def score(session: Session, requests: Sequence[ScoreRequest], folder: Path, task: Task) -> None:

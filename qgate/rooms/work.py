@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from qgate.plan import GenerateStep, ScoreStep
+from qgate.plan import GenerateStep, RankStep, ScoreStep
 from qgate.rooms.arms import Arm
 from qgate.schemas.checkpoint import Checkpoint
 
@@ -18,16 +18,21 @@ class Work:
 
     checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
     generated: dict[ArmKey, Arm] = field(default_factory=dict)
+    ranked: dict[ArmKey, Arm] = field(default_factory=dict)
+    """Given continuations, scored through the key's variant."""
     forced: dict[ArmKey, Arm] = field(default_factory=dict)
     """The baseline's answers, teacher-forced through the key's variant."""
     under_baseline: dict[ArmKey, Arm] = field(default_factory=dict)
     """The key's answers, teacher-forced through the baseline."""
+    task_scores: dict[tuple[str, int, str], dict[str, float]] = field(default_factory=dict)
+    """(variant, replicate, set of lm-eval's tasks) to item to lm-eval's score of it, in [0, 1]."""
     failures: dict[str, str] = field(default_factory=dict)
     timings_s: dict[str, float] = field(default_factory=dict)
 
-    def add_generated(self, step: GenerateStep, arm: Arm) -> None:
-        """Note a finished generate step."""
-        self.generated[step.variant, step.replicate, step.evalset, step.profile] = arm
+    def add_asked(self, step: GenerateStep | RankStep, arm: Arm) -> None:
+        """Note a finished generate or rank step."""
+        place = self.generated if isinstance(step, GenerateStep) else self.ranked
+        place[step.variant, step.replicate, step.evalset, step.profile] = arm
 
     def add_scored(self, step: ScoreStep, arm: Arm) -> None:
         """Note a finished score step."""

@@ -36,6 +36,9 @@ class GenerateRequest(Frozen):
     messages: tuple[Message, ...]
     sampling: Sampling
     logprobs: bool = Field(default=False, description="Whether the log-probability of each sampled token is wanted")
+    stop: tuple[str, ...] | None = Field(
+        default=None, description="Texts any of which ends the answer and is cut off it; None: the model's own end"
+    )
     prompt: str | tuple[int, ...] | None = Field(
         default=None, description="A raw prompt (text or token ids) in place of `messages`, as /v1/completions takes it"
     )
@@ -84,6 +87,9 @@ class ScoreRequest(Frozen):
     messages: tuple[Message, ...]
     completion_ids: tuple[int, ...] = Field(min_length=1)
     top_k: int = Field(default=20, ge=0)
+    prompt: tuple[int, ...] | None = Field(
+        default=None, min_length=1, description="Token ids of a raw prompt in place of `messages`"
+    )
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,9 @@ class Row:
     where that was not looked for."""
     family: str | None = None
     """Id of the clean item that this item is a noised twin of; a clean item and its twins count as one item."""
+    written: bool = True
+    """Whether the model wrote the text. Where it only ranked given options, `text` is the one it ranks first, and
+    nothing can be said of its length, its limit or its defects."""
 
     @property
     def cluster(self) -> tuple[str, str]:

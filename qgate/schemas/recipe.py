@@ -5,6 +5,7 @@ Reading a recipe file, and turning an error into a field, a line and a near matc
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -13,6 +14,8 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from qgate.schemas.base import Frozen
 
 BASELINE = "baseline"
+LM_EVAL = "lm-eval"
+"""Sampling profile of answers to lm-eval's tasks, which say themselves how they sample."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$", description="Lower-case letters, digits, . _ -")]
 EnvName = Annotated[
@@ -146,10 +149,43 @@ class EngineSpec(Frozen):
     )
 
 
+class LmEvalTasks(Frozen):
+    """Tasks of lm-eval as an evaluation set: lm-eval writes the prompts and scores the answers, the engine answers."""
+
+    tasks: tuple[str, ...] = Field(min_length=1, description="Names of tasks, groups or tags")
+    include_path: Path | None = Field(
+        default=None,
+        description="Folder with task YAMLs of one's own, relative to the recipe; their data_files are relative to it",
+    )
+    limit: int | None = Field(default=None, ge=1, description="Only the first so many documents of each task")
+    num_fewshot: int | None = Field(default=None, ge=0, description="Examples in each prompt; default: the task's")
+    apply_chat_template: bool = Field(default=False, description="Prompts in the checkpoint's chat template")
+    fewshot_as_multiturn: bool = Field(default=True, description="In a chat, examples are turns of it")
+    system_instruction: str | None = Field(default=None, description="System prompt")
+    gen_kwargs: dict[str, Any] = Field(
+        default_factory=dict, description="Over the tasks' generation_kwargs, e.g. {max_gen_toks: 64}"
+    )
+    metric: str | None = Field(
+        default=None,
+        description="The score, as `acc_norm` or `exact_match,strict-match`; default: each task's first metric",
+    )
+    language: str = Field(default="und", description="BCP 47 tag of the answers, for the defect detectors")
+    max_length: int | None = Field(
+        default=None, ge=16, description="Longest prompt and answer in tokens; default: the model's context"
+    )
+    seed: int = Field(default=1234, ge=0, description="Seed of the choice of examples, and of lm-eval's own draws")
+    env: EnvName | None = Field(default=None, description="Environment of lm-eval; default: the lock `lm-eval`")
+
+
 class EvalsetUse(Frozen):
     """An evaluation set, or a cut of it."""
 
-    name: str = Field(description="`long-text@1`, or a path (relative to the recipe) to a directory with evalset.yaml")
+    name: str = Field(
+        default="",
+        description="`long-text@1`, or a path (relative to the recipe) to a directory with evalset.yaml; with `lm_eval` "
+        "what to call the set, default: its one task",
+    )
+    lm_eval: LmEvalTasks | None = Field(default=None, description="Tasks of lm-eval instead of a set of items")
     limit: int | None = Field(
         default=None, ge=1, description="Only so many items, spread evenly over kinds and languages"
     )
@@ -158,6 +194,27 @@ class EvalsetUse(Frozen):
     )
     max_tokens: int | None = Field(default=None, ge=1, description="Overrides the profile's max_tokens for this set")
     profiles: tuple[str, ...] | None = Field(default=None, description="Only these sampling profiles; default: all")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        """A set of one lm-eval task is called like the task."""
+        if isinstance(value, dict) and not value.get("name"):
+            tasks = value["lm_eval"].get("tasks") if isinstance(value.get("lm_eval"), dict) else None
+            if isinstance(tasks, (list, tuple)) and len(tasks) == 1:
+                return value | {"name": tasks[0]}
+        return value
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if not self.name:
+            raise ValueError("give `name`: a set's, or what to call these `lm_eval` tasks")
+        if self.lm_eval is not None:
+            if self.limit or self.where or self.max_tokens or self.profiles:
+                raise ValueError("lm-eval's tasks are cut by `lm_eval.limit` and sampled by `lm_eval.gen_kwargs`")
+            if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.name):
+                raise ValueError("the `name` of lm-eval tasks is letters, digits, dots, hyphens and underscores")
+        return self
 
 
 class SamplingProfile(Frozen):

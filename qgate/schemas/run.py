@@ -12,9 +12,9 @@ from qgate.schemas.checkpoint import Checkpoint
 
 
 class ArmRecord(Frozen):
-    """One generate or score step: its object in the store and what it cost."""
+    """One generate, rank or score step: its object in the store and what it cost."""
 
-    step: str = Field(description="generate or score")
+    step: str = Field(description="generate, rank or score")
     variant: str
     replicate: int = 0
     evalset: str

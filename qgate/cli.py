@@ -144,6 +144,20 @@ def _evalset_verbs(verbs: Any) -> None:
 
 
 def _other_verbs(verbs: Any) -> None:
+    inspect = _verb(
+        verbs, "inspect", "inspect:inspect", "look for faults in a checkpoint before it is served; exit 1: an error"
+    )
+    inspect.add_argument("checkpoint", type=Path, help="directory in Hugging Face format")
+    inspect.add_argument("--baseline", type=Path, metavar="DIR", help="the unquantized model that it was made from")
+    inspect.add_argument("--json", action="store_true", help="print the `inspection` artefact instead")
+    inspect.add_argument(
+        "--tensor-parallel-size",
+        type=int,
+        default=1,
+        metavar="N",
+        help="devices that each layer is split over (default: 1)",
+    )
+    inspect.add_argument("--no-weights", action="store_true", help="do not compare weights with the baseline's")
     scan = _verb(verbs, "scan", "scan:scan", "find defects in answers of any origin; no model needed")
     scan.add_argument("file", help="JSON lines, `-` for standard input")
     doctor = _verb(verbs, "doctor", "doctor:doctor", "check environments, GPU, versions and disk, with advice")

@@ -68,7 +68,7 @@ def read(folder: Path) -> dict[str, Tensor]:
 def shards(folder: Path) -> list[Path]:
     """The weight files that belong to the model, sorted. Raises CheckpointError where they do not make a whole one."""
     if (folder / INDEX).is_file():
-        named = sorted(set(_weight_map(folder).values()))
+        named = sorted(set(weight_map(folder).values()))
         gone = [name for name in named if not (folder / name).is_file()]
         if gone:
             raise _broken(
@@ -83,8 +83,26 @@ def shards(folder: Path) -> list[Path]:
     return found
 
 
+@dataclass(frozen=True)
+class Layout:
+    """What one file's header says, and whether the file is as long as that."""
+
+    tensors: tuple[Tensor, ...]
+    end_bytes: int
+    size_bytes: int
+
+
 def header(file: Path) -> list[Tensor]:
     """The tensors of one file, in its order. Raises CheckpointError where the file is truncated or no safetensors."""
+    found = layout(file)
+    if found.end_bytes != found.size_bytes:
+        what = "truncated" if found.end_bytes > found.size_bytes else "longer than its header says"
+        raise _broken(f"{file} is {what}: {found.size_bytes} bytes, not {found.end_bytes}")
+    return list(found.tensors)
+
+
+def layout(file: Path) -> Layout:
+    """The header of one file, whatever follows it. Raises CheckpointError where there is none that can be read."""
     size = file.stat().st_size
     with file.open("rb") as stream:
         prefix = stream.read(8)
@@ -98,11 +116,7 @@ def header(file: Path) -> list[Tensor]:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _broken(f"{file} has a header that is not a safetensors header: {error}") from None
     end = max((tensor.start + tensor.size_bytes for tensor in tensors), default=8 + length)
-    if end != size:
-        raise _broken(
-            f"{file} is {'truncated' if end > size else 'longer than its header says'}: {size} bytes, not {end}"
-        )
-    return tensors
+    return Layout(tuple(tensors), end, size)
 
 
 def _tensor(name: str, entry: dict[str, Any], file: Path, base: int) -> Tensor:
@@ -115,21 +129,22 @@ def _tensor(name: str, entry: dict[str, Any], file: Path, base: int) -> Tensor:
 
 
 def _check_index(folder: Path, tensors: dict[str, Tensor]) -> None:
-    weight_map = _weight_map(folder)
-    lost = [name for name, file in weight_map.items() if name not in tensors or tensors[name].file.name != file]
+    named = weight_map(folder)
+    lost = [name for name, file in named.items() if name not in tensors or tensors[name].file.name != file]
     if lost:
         raise _broken(
             f"{INDEX} of {folder} names {len(lost)} tensors that are not where it says: {', '.join(lost[:3])}"
         )
-    unknown = [name for name in tensors if name not in weight_map]
+    unknown = [name for name in tensors if name not in named]
     if unknown:
         raise _broken(f"{folder} holds {len(unknown)} tensors that {INDEX} does not name: {', '.join(unknown[:3])}")
 
 
-def _weight_map(folder: Path) -> dict[str, str]:
+def weight_map(folder: Path) -> dict[str, str]:
+    """Tensor to file, as the index says. Raises CheckpointError."""
     try:
-        weight_map = json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"]
-        return {str(name): str(file) for name, file in weight_map.items()}
+        found = json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"]
+        return {str(name): str(file) for name, file in found.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise _broken(f"{folder / INDEX} is not an index with a `weight_map`") from None
 

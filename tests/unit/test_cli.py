@@ -34,9 +34,10 @@ PINNED = {
     "evalset stats": "set",
     "evalset lock": "folder --keep-version",
     "evalset new": "folder --from --description --license --skip-bad",
+    "inspect": "checkpoint --baseline --json --tensor-parallel-size --no-weights",
     "scan": "file",
     "doctor": "--results",
-    "selftest": "--out --runs",
+    "selftest": "--out --runs --damaged",
 }
 
 

@@ -1,0 +1,147 @@
+"""Whole layers and plain tensors: everything that the model, its siblings or the baseline have is there. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from qgate.inspection.codes import NOTE, WARNING, Code
+from qgate.inspection.facts import Facts
+from qgate.inspection.layers import FUSED, IN_LAYER
+from qgate.inspection.tensors import COMPANIONS, TENSOR_MISSING, TENSOR_SHAPE
+from qgate.schemas.inspection import Finding
+
+BIAS_UNEXPECTED = Code(
+    "bias-unexpected",
+    WARNING,
+    breaks="engines drop biases that the architecture does not have: what they hold is lost",
+    fix="remove them where they are zero; else find out which model this is",
+)
+BIAS_ZERO = Code(
+    "bias-zero",
+    NOTE,
+    breaks="nothing: biases that the architecture does not have, all zero, are dropped",
+    fix="remove them to save space",
+)
+TENSOR_NAMES_DIFFER = Code(
+    "tensor-names-differ",
+    WARNING,
+    breaks="most of the baseline's tensors have other names here: nothing could be compared with it",
+    fix="name the baseline that this checkpoint was made from",
+)
+
+CODES = (BIAS_UNEXPECTED, BIAS_ZERO, TENSOR_NAMES_DIFFER)
+BESIDE = re.compile(rf"\.({'|'.join(COMPANIONS)}|weight_packed|qweight|\w+_scale|\w+_zero_point|\w+_global_scale)$")
+BUFFERS = re.compile(r"(rotary_emb\.inv_freq|\.attn\.(masked_)?bias|position_ids)$")
+"""Saved by old versions of transformers, computed by every loader."""
+EXPERTS = re.compile(r"^(.*\.experts\.)")
+QUORUM = 0.5
+"""Share of the baseline's tensors that must be found before the others count as missing."""
+GROUPS = (*FUSED, ("q_proj", "k_proj", "v_proj", "o_proj"), ("gate_proj", "up_proj", "down_proj"))
+
+
+def check(facts: Facts, baseline: Facts | None) -> Iterator[Finding]:
+    """Against the baseline where there is one, else against the layers' count and each other."""
+    if baseline is not None and baseline.headers:
+        yield from _against(facts, baseline)
+    else:
+        yield from _layer_count(facts)
+        yield from _lone_gap(facts)
+
+
+def _against(facts: Facts, baseline: Facts) -> Iterator[Finding]:
+    wanted = [name for name in baseline.headers if not BUFFERS.search(name) and not _is_elsewhere(name, facts)]
+    missing = [name for name in wanted if not _is_there(name, facts)]
+    if len(missing) > (1 - QUORUM) * len(wanted):
+        yield TENSOR_NAMES_DIFFER.at(missing, f"{len(missing)} of the baseline's {len(wanted)} tensors are not here")
+        return
+    if missing:
+        yield TENSOR_MISSING.at(missing, "the baseline has it")
+    yield from _shapes(facts, baseline)
+    yield from _extra(facts, baseline)
+
+
+def _is_there(name: str, facts: Facts) -> bool:
+    module, _, tensor = name.rpartition(".")
+    packed = (f"{module}.weight_packed", f"{module}.qweight") if tensor == "weight" else ()
+    return name in facts.headers or any(each in facts.headers for each in packed) or _only_scales(module, facts)
+
+
+def _only_scales(module: str, facts: Facts) -> bool:
+    """A layer whose weights alone are gone is told with its scales."""
+    return any(f"{module}.{name}" in facts.headers for name in COMPANIONS)
+
+
+def _is_elsewhere(name: str, facts: Facts) -> bool:
+    """A tied head that only one of both stores; experts that are stacked in one of both."""
+    if name.endswith("lm_head.weight"):
+        return True  # asked by the vocabulary's check, which knows whether it is tied
+    stacked = EXPERTS.match(name)
+    return (
+        stacked is not None and name not in facts.headers and any(key.startswith(stacked[1]) for key in facts.headers)
+    )
+
+
+def _shapes(facts: Facts, baseline: Facts) -> Iterator[Finding]:
+    bad = [
+        name
+        for name, header in baseline.headers.items()
+        if (mine := facts.headers.get(name)) is not None and mine.shape != header.shape
+    ]
+    if bad:
+        shape, wanted = facts.headers[bad[0]].shape, baseline.headers[bad[0]].shape
+        yield TENSOR_SHAPE.at(bad, f"it is {list(shape)}, the baseline's is {list(wanted)}")
+
+
+def _extra(facts: Facts, baseline: Facts) -> Iterator[Finding]:
+    biases = [name for name in facts.headers if name.endswith(".bias") and name not in baseline.headers]
+    biases = [
+        name for name in biases if not BUFFERS.search(name) and f"{name.removesuffix('bias')}weight" in baseline.headers
+    ]
+    zero = [name for name in biases if (found := facts.values.get(name)) is not None and found.num_zero == found.num]
+    for code, names in ((BIAS_ZERO, zero), (BIAS_UNEXPECTED, [name for name in biases if name not in set(zero)])):
+        if names:
+            yield code.at(names, "the baseline has no such bias")
+
+
+def _layer_count(facts: Facts) -> Iterator[Finding]:
+    """Layers 0 to num_hidden_layers - 1, in the stack that has the most tensors."""
+    said = facts.text_config.get("num_hidden_layers")
+    stacks: dict[str, set[int]] = defaultdict(set)
+    sizes: Counter[str] = Counter()
+    for name in facts.headers:
+        if (found := IN_LAYER.match(name)) is not None:
+            stacks[found[1]].add(int(found[2]))
+            sizes[found[1]] += 1
+    if not sizes or not isinstance(said, int):
+        return
+    stack = sizes.most_common(1)[0][0]
+    missing = [f"{stack}{number}" for number in range(said) if number not in stacks[stack]]
+    if missing:
+        yield TENSOR_MISSING.at(missing, f"num_hidden_layers is {said}, and {len(missing)} of them have no tensor")
+
+
+def _lone_gap(facts: Facts) -> Iterator[Finding]:
+    """A projection that one layer lacks, though it has its siblings and every other layer has it."""
+    present: dict[str, set[int]] = defaultdict(set)
+    for name in facts.headers:
+        found = IN_LAYER.match(name)
+        if found is not None and (BESIDE.search(name) or name.endswith(".weight")):
+            present[f"{found[1]}*.{found[3].rpartition('.')[0]}"].add(int(found[2]))
+    gaps = [
+        module.replace("*", str(next(iter(lacking))), 1)
+        for module, layers in present.items()
+        if len(layers) > 1 and len(lacking := _siblings_layers(module, present) - layers) == 1
+    ]
+    if gaps:
+        yield TENSOR_MISSING.at(gaps, "every other layer has it, and this one has its siblings")
+
+
+def _siblings_layers(module: str, present: dict[str, set[int]]) -> set[int]:
+    parent, _, name = module.rpartition(".")
+    found: set[int] = set()
+    for group in GROUPS:
+        if name in group:
+            found |= set().union(*(present.get(f"{parent}.{each}", set()) for each in group))
+    return found

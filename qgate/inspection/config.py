@@ -1,0 +1,176 @@
+"""config.json against the baseline's: architecture, shape, rope, context, end of answer, dtype, code of its own. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from qgate.inspection.codes import WARNING, Code
+from qgate.inspection.facts import Facts
+from qgate.inspection.fields import renamed
+from qgate.inspection.tokenizer import tokens_of
+from qgate.schemas.inspection import Finding
+
+CONFIG_DIFFERS = Code(
+    "config-differs",
+    WARNING,
+    breaks="the model computes something else than the baseline",
+    fix="copy the field from the baseline's config.json",
+)
+CONFIG_SHAPE_DIFFERS = Code(
+    "config-shape-differs",
+    WARNING,
+    breaks="the model has another shape than the baseline: its tensors were not compared",
+    fix="copy the field from the baseline's config.json, unless the model was pruned",
+)
+ROPE_DIFFERS = Code(
+    "rope-differs",
+    WARNING,
+    breaks="positions are read at another scale: long prompts, or all, go wrong",
+    fix="copy the rope fields from the baseline's config.json",
+)
+CONTEXT_DIFFERS = Code(
+    "context-differs",
+    WARNING,
+    breaks="prompts are refused, or accepted, at another length than the baseline's",
+    fix="copy the field from the baseline's config.json",
+)
+EOS_DIFFERS = Code(
+    "eos-differs",
+    WARNING,
+    breaks="answers do not stop where the baseline's do",
+    fix="copy eos_token_id from the baseline's config.json and generation_config.json",
+)
+EOS_UNKNOWN = Code(
+    "eos-unknown",
+    WARNING,
+    breaks="answers never stop: no such token is in the vocabulary",
+    fix="take eos_token_id from the model's authors",
+)
+FLOAT16_OVERFLOW = Code(
+    "float16-overflow",
+    WARNING,
+    breaks="activations of this model pass 65504, where float16 ends: answers become token 0",
+    fix="serve in bfloat16",
+)
+REMOTE_CODE = Code(
+    "remote-code",
+    WARNING,
+    breaks="qgate runs none of a checkpoint's code: the model loads only if the engine knows its architecture",
+    fix="take the architecture that the engine has; or read the code and pass --trust-remote-code in the engine's `args`",
+)
+
+CODES = (
+    CONFIG_DIFFERS,
+    CONFIG_SHAPE_DIFFERS,
+    ROPE_DIFFERS,
+    CONTEXT_DIFFERS,
+    EOS_DIFFERS,
+    EOS_UNKNOWN,
+    FLOAT16_OVERFLOW,
+    REMOTE_CODE,
+)
+SHAPE = (
+    "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim",
+    "num_experts", "num_local_experts", "moe_intermediate_size",
+)  # fmt: skip
+CONTEXT = ("max_position_embeddings", "sliding_window", "use_sliding_window", "max_window_layers", "layer_types")
+MEANING = (
+    "architectures", "model_type", "hidden_act", "hidden_activation", "rms_norm_eps", "layer_norm_eps",
+    "tie_word_embeddings", "attention_bias", "mlp_bias", "num_experts_per_tok", "norm_topk_prob", "query_pre_attn_scalar",
+    "attn_logit_softcapping", "final_logit_softcapping", "logits_scaling", "embedding_multiplier", "residual_multiplier",
+    "attention_multiplier", "partial_rotary_factor",
+)  # fmt: skip
+NEEDS_BFLOAT16 = frozenset({"gemma2", "gemma3", "gemma3_text", "glm4", "plamo2"})
+"""vLLM's _FLOAT16_NOT_SUPPORTED_MODELS: their activations pass float16's largest number."""
+DEFAULT_THETA = 10_000.0
+
+
+def check(facts: Facts, baseline: Facts | None) -> Iterator[Finding]:
+    """Findings on the config alone, then against the baseline's."""
+    yield from _alone(facts)
+    if baseline is not None:
+        yield from _against(facts, baseline)
+
+
+def has_another_shape(facts: Facts, baseline: Facts) -> bool:
+    """Whether the model is pruned or another one, so that its tensors cannot be held against the baseline's."""
+    return bool(_differing(facts, baseline, SHAPE))
+
+
+def eos_ids(facts: Facts) -> frozenset[int]:
+    """Tokens that end an answer: those of generation_config.json, else of config.json."""
+    for place in (facts.generation, facts.text_config):
+        said = place.get("eos_token_id")
+        ids = said if isinstance(said, list) else [said]
+        if found := frozenset(number for number in ids if isinstance(number, int)):
+            return found
+    return frozenset()
+
+
+def _alone(facts: Facts) -> Iterator[Finding]:
+    config, ends = facts.text_config, eos_ids(facts)
+    known = set(tokens_of(facts.tokenizer).values())
+    if known and ends and not ends & known:
+        yield EOS_UNKNOWN.at("eos_token_id", f"{sorted(ends)}, and the tokenizer has no such token")
+    if config.get("dtype", config.get("torch_dtype")) == "float16" and config.get("model_type") in NEEDS_BFLOAT16:
+        yield FLOAT16_OVERFLOW.at("config.json: dtype", f"{config['model_type']} in float16")
+    code = facts.config.get("auto_map")
+    if isinstance(code, Mapping) and code:
+        yield REMOTE_CODE.at(
+            "config.json: auto_map", ", ".join(f"{key}: {value}" for key, value in sorted(code.items()))
+        )
+
+
+def _against(facts: Facts, baseline: Facts) -> Iterator[Finding]:
+    for code, fields in ((CONFIG_SHAPE_DIFFERS, SHAPE), (CONTEXT_DIFFERS, CONTEXT), (CONFIG_DIFFERS, MEANING)):
+        differing = _differing(facts, baseline, fields)
+        if differing:
+            first = differing[0]
+            mine, theirs = facts.text_config.get(first), baseline.text_config.get(first)
+            yield code.at(
+                [f"config.json: {name}" for name in differing], f"{first} is {mine}, the baseline's is {theirs}"
+            )
+    mine, theirs = rope(facts.text_config), rope(baseline.text_config)
+    if mine != theirs and not renamed(facts, baseline).keys() & _near_rope(facts, baseline):
+        yield ROPE_DIFFERS.at("config.json: rope", f"{_told(mine)}, the baseline's {_told(theirs)}")
+    if eos_ids(facts) != eos_ids(baseline):
+        yield EOS_DIFFERS.at("eos_token_id", f"{sorted(eos_ids(facts))}, the baseline's {sorted(eos_ids(baseline))}")
+
+
+def _near_rope(facts: Facts, baseline: Facts) -> set[str]:
+    return {name for name, known in renamed(facts, baseline).items() if known.startswith("rope")}
+
+
+def _differing(facts: Facts, baseline: Facts, fields: tuple[str, ...]) -> list[str]:
+    """Fields that both have, with other values; one that only one of both has may be a default that is not written."""
+    mine, theirs = facts.text_config, baseline.text_config
+    return [name for name in fields if name in mine and name in theirs and not _equal(mine[name], theirs[name])]
+
+
+def _equal(mine: Any, theirs: Any) -> bool:
+    if isinstance(mine, float) and isinstance(theirs, float):
+        return math.isclose(mine, theirs, rel_tol=1e-5)
+    return bool(mine == theirs)
+
+
+def rope(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Base and scaling of the positions in one spelling: `rope_theta` and `rope_scaling`, or `rope_parameters`."""
+    parameters = config.get("rope_parameters")
+    if isinstance(parameters, Mapping) and any(isinstance(value, Mapping) for value in parameters.values()):
+        return {name: rope({"rope_parameters": value}) for name, value in sorted(parameters.items())}
+    scaling = config.get("rope_scaling")
+    merged = {
+        **(scaling if isinstance(scaling, Mapping) else {}),
+        **(parameters if isinstance(parameters, Mapping) else {}),
+    }
+    kind = merged.pop("rope_type", merged.pop("type", "default"))
+    merged.pop("type", None)
+    theta = merged.pop("rope_theta", config.get("rope_theta", DEFAULT_THETA))
+    rest = {name: value for name, value in sorted(merged.items()) if value is not None}
+    return {"theta": float(theta or DEFAULT_THETA), "type": kind, **(rest if kind != "default" else {})}
+
+
+def _told(value: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {each}" for name, each in value.items())

@@ -1,0 +1,85 @@
+"""What the reader found wrong with the weight files in, findings out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from qgate.inspection.codes import ERROR, WARNING, Code
+from qgate.inspection.facts import Facts
+from qgate.schemas.inspection import Finding
+
+SHARD_MISSING = Code(
+    "shard-missing",
+    ERROR,
+    breaks="part of the weights is not there",
+    fix="copy or download the checkpoint again: not all of it has arrived",
+)
+SHARD_TRUNCATED = Code(
+    "shard-truncated",
+    ERROR,
+    breaks="the last tensors of the file are cut off",
+    fix="copy or download the checkpoint again: not all of it has arrived",
+)
+SHARD_UNREADABLE = Code(
+    "shard-unreadable",
+    ERROR,
+    breaks="the file's tensors cannot be found",
+    fix="copy or download the checkpoint again: not all of it has arrived",
+)
+INDEX_UNREADABLE = Code(
+    "index-unreadable",
+    ERROR,
+    breaks="nothing says which file holds which tensor",
+    fix="copy or download the checkpoint again: not all of it has arrived",
+)
+INDEX_MISMATCH = Code(
+    "index-mismatch",
+    ERROR,
+    breaks="loaders that follow the index do not find these tensors",
+    fix="write the index anew from the shards",
+)
+INDEX_MISSING = Code(
+    "index-missing",
+    WARNING,
+    breaks="transformers loads none of several weight files without an index",
+    fix="save the model again, with its index",
+)
+TENSOR_TWICE = Code(
+    "tensor-twice",
+    ERROR,
+    breaks="which of both is loaded depends on the order of the files",
+    fix="remove the file that does not belong to the model",
+)
+WEIGHTS_PICKLED = Code(
+    "weights-pickled",
+    ERROR,
+    breaks="pickles can run code when they are loaded; qgate reads safetensors only",
+    fix="convert them once, if you trust them: AutoModelForCausalLM.from_pretrained(X).save_pretrained(Y)",
+)
+WEIGHTS_MISSING = Code(
+    "weights-missing",
+    ERROR,
+    breaks="there is nothing to load",
+    fix="name the directory that holds the *.safetensors",
+)
+
+CODES = (
+    SHARD_MISSING,
+    SHARD_TRUNCATED,
+    SHARD_UNREADABLE,
+    INDEX_UNREADABLE,
+    INDEX_MISMATCH,
+    INDEX_MISSING,
+    TENSOR_TWICE,
+    WEIGHTS_PICKLED,
+    WEIGHTS_MISSING,
+)
+BY_NAME = {code.name: code for code in CODES}
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """One finding per kind of fault, with every file that has it."""
+    for name, code in BY_NAME.items():
+        faults = [fault for fault in facts.shard_faults if fault.code == name]
+        if faults:
+            yield code.at([fault.place for fault in faults], faults[0].detail)

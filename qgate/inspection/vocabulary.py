@@ -1,0 +1,71 @@
+"""Embedding and output layer against vocab_size and the tokenizer's tokens. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from qgate.inspection.codes import ERROR, NOTE, WARNING, Code
+from qgate.inspection.facts import FLOATS, Facts
+from qgate.inspection.tokenizer import tokens_of
+from qgate.schemas.inspection import Finding
+
+VOCABULARY_SIZE = Code(
+    "vocabulary-size",
+    ERROR,
+    breaks="vLLM checks the embedding's rows against vocab_size and stops",
+    fix="set vocab_size of config.json to the rows of the embedding",
+)
+HEAD_MISSING = Code(
+    "head-missing",
+    ERROR,
+    breaks="the output layer starts from random weights",
+    fix="set tie_word_embeddings, if the model ties them; else save lm_head",
+)
+HEAD_TIED_AND_STORED = Code(
+    "head-tied-and-stored",
+    NOTE,
+    breaks="nothing: a tied lm_head is stored again, and its bytes are not used",
+    fix="remove lm_head.weight to save space",
+)
+VOCABULARY_BEYOND_EMBEDDING = Code(
+    "vocabulary-beyond-embedding",
+    WARNING,
+    breaks="a prompt with one of these tokens stops the server's request",
+    fix="remove the tokens, or enlarge the embedding",
+)
+
+CODES = (VOCABULARY_SIZE, HEAD_MISSING, HEAD_TIED_AND_STORED, VOCABULARY_BEYOND_EMBEDDING)
+EMBEDDING = re.compile(r"^(model\.|transformer\.|language_model\.)*(embed_tokens|wte|word_embeddings)\.weight$")
+HEADS = ("lm_head.", "embed_out.", "output.")
+
+
+def check(facts: Facts, baseline: Facts | None) -> Iterator[Finding]:
+    """Findings on the rows of the embedding, and on the output layer."""
+    name = next((name for name in facts.headers if EMBEDDING.match(name)), None)
+    if name is None or facts.headers[name].dtype not in FLOATS or len(facts.headers[name].shape) != 2:
+        return
+    rows, said = facts.headers[name].shape[0], facts.text_config.get("vocab_size")
+    if isinstance(said, int) and said != rows:
+        yield VOCABULARY_SIZE.at(name, f"it has {rows} rows, vocab_size is {said}")
+    yield from _tokens(facts, baseline, rows)
+    yield from _head(facts)
+
+
+def _tokens(facts: Facts, baseline: Facts | None, rows: int) -> Iterator[Finding]:
+    """Tokens beyond the last row, unless the baseline has them there too."""
+    known = set(tokens_of(baseline.tokenizer).values()) if baseline is not None else set()
+    beyond = {token: number for token, number in tokens_of(facts.tokenizer).items() if number >= rows}
+    new = [token for token, number in beyond.items() if number not in known]
+    if new:
+        detail = f"token {beyond[new[0]]}, the embedding has {rows} rows"
+        yield VOCABULARY_BEYOND_EMBEDDING.at([repr(token) for token in new], detail)
+
+
+def _head(facts: Facts) -> Iterator[Finding]:
+    is_tied = facts.text_config.get("tie_word_embeddings")
+    heads = [name for name in facts.headers if any(f".{name}".find(f".{head}") >= 0 for head in HEADS)]
+    if is_tied is False and not heads and any(name.endswith("embed_tokens.weight") for name in facts.headers):
+        yield HEAD_MISSING.at("lm_head.weight", "tie_word_embeddings is false, and no output layer is stored")
+    if is_tied is True and "lm_head.weight" in heads:
+        yield HEAD_TIED_AND_STORED.at("lm_head.weight", "tie_word_embeddings is true")

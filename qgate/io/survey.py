@@ -1,0 +1,148 @@
+"""A checkpoint directory in, its Facts out: headers, settings, and the values of scales. Reads the disk.
+
+Weights are not touched: of a 70B model about a gigabyte is read, the scales, and of a plain one the norms.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from qgate.errors import CheckpointError
+from qgate.inspection import numbers
+from qgate.inspection.facts import FLOATS, Facts, Header, TokenizerFacts, Values
+from qgate.inspection.scales import SCALE
+from qgate.inspection.scheme import promise
+from qgate.io import shards
+from qgate.io.tensor_data import TensorData
+
+SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
+TOKENIZER_FILES = re.compile(
+    r"^(tokenizer.*|vocab\.json|merges\.txt|special_tokens_map\.json|spiece\.model|tekken\.json|.*\.tiktoken|.*\.bpe\.model)$"
+)
+SCALE_TYPES = FLOATS | {"F8_E4M3", "F8_E8M0"}
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was read of a checkpoint, and its tensors to read on from."""
+
+    facts: Facts
+    data: TensorData
+
+
+def survey(folder: Path) -> Survey:
+    """Everything that is known of `folder` short of its weights. Raises CheckpointError where it is no checkpoint."""
+    config = _config(folder)
+    tensors, faults = shards.survey(folder)
+    data = TensorData(tensors)
+    whole = {} if any(fault.code.startswith("shard") for fault in faults) else tensors
+    bits = [scheme.bits for _, scheme in promised.rules if scheme] if (promised := promise(config)) is not None else []
+    facts = Facts(
+        config=config,
+        headers={
+            name: Header(each.dtype, each.shape, each.file.name, each.size_bytes) for name, each in tensors.items()
+        },
+        files=frozenset(path.name for path in folder.iterdir() if path.is_file()),
+        shard_faults=faults,
+        tokenizer=_tokenizer(folder),
+        generation=_json(folder / "generation_config.json", {}),
+        values={name: _values(data, name) for name, each in whole.items() if _is_counted(name, each.dtype, each.shape)},
+        zero_points=_zero_points(data, whole, bits[0] if bits else 4),
+        integers={
+            name: each.integers()
+            for name, each in whole.items()
+            if name.endswith(".weight_shape") and each.dtype == "I64" and each.num_elements <= 4
+        },
+    )
+    return Survey(facts, data)
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    if not folder.is_dir():
+        raise CheckpointError(f"no checkpoint directory at {folder}", advice="name a directory in Hugging Face format")
+    try:
+        config = orjson.loads((folder / "config.json").read_bytes())
+    except FileNotFoundError:
+        raise CheckpointError(
+            f"{folder} has no config.json",
+            advice="name a directory in Hugging Face format (config.json, *.safetensors)",
+        ) from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(
+            f"{folder / 'config.json'} cannot be read as JSON: {error}", advice="copy or download it again"
+        ) from None
+    if not isinstance(config, dict):
+        raise CheckpointError(f"{folder / 'config.json'} holds no object", advice="copy or download it again")
+    return config
+
+
+def _is_counted(name: str, dtype: str, shape: tuple[int, ...]) -> bool:
+    """Scales, and the vectors among the plain weights: norms and biases."""
+    is_vector = len(shape) == 1 and name.endswith((".weight", ".bias"))
+    return dtype in SCALE_TYPES and (SCALE.search(name) is not None or is_vector)
+
+
+def _values(data: TensorData, name: str) -> Values:
+    return numbers.count(data.raw(name), data.tensors[name].dtype)
+
+
+def _zero_points(data: TensorData, tensors: Mapping[str, Any], bits: int) -> dict[str, dict[int, int]]:
+    """GPTQ's, and those that are stored a byte each; others are packed to their range and cannot leave it."""
+    found = {}
+    for name, tensor in tensors.items():
+        if name.endswith(".qzeros") and tensor.dtype == "I32" and bits in {4, 8}:
+            found[name] = numbers.count_packed(data.raw(name), bits)
+        elif name.endswith(".weight_zero_point") and tensor.dtype == "I8":
+            counts = numbers.count_packed(data.raw(name), 8)
+            found[name] = {value - 256 if value > 127 else value: num for value, num in counts.items()}
+    return found
+
+
+def _tokenizer(folder: Path) -> TokenizerFacts:
+    unreadable: dict[str, str] = {}
+    tokenizer = _json(folder / "tokenizer.json", unreadable)
+    settings: dict[str, Any] = {}
+    for name in reversed(SETTINGS):
+        settings |= _json(folder / name, unreadable)
+    return TokenizerFacts(
+        files=frozenset(path.name for path in folder.iterdir() if TOKENIZER_FILES.match(path.name)),
+        tokenizer=tokenizer,
+        settings=settings,
+        templates=_templates(folder, settings),
+        unreadable=unreadable,
+    )
+
+
+def _templates(folder: Path, settings: Mapping[str, Any]) -> dict[str, str]:
+    """By name; a file of its own goes before tokenizer_config.json, as in transformers."""
+    said = settings.get("chat_template")
+    found: dict[str, str] = {}
+    if isinstance(said, str):
+        found["default"] = said
+    elif isinstance(said, list):
+        found = {str(each.get("name")): str(each.get("template")) for each in said if isinstance(each, Mapping)}
+    inner = _json(folder / "chat_template.json", {}).get("chat_template")
+    if isinstance(inner, str):
+        found["default"] = inner
+    file = folder / "chat_template.jinja"
+    if file.is_file():
+        found["default"] = file.read_text(encoding="utf-8", errors="replace")
+    return found
+
+
+def _json(file: Path, unreadable: dict[str, str]) -> dict[str, Any]:
+    """The object in `file`; empty where it is missing or, which is noted, broken."""
+    try:
+        value = orjson.loads(file.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        unreadable[file.name] = str(error)
+        return {}
+    return value if isinstance(value, dict) else {}

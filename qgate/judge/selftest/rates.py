@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from statsmodels.stats.proportion import proportion_confint
 
-from qgate.judge.decide import fewest_items
-from qgate.judge.resample import Draws, is_within, ratio_draws
-from qgate.judge.sample import unseen_items
+from qgate.judge.resample import Draws
+from qgate.judge.selftest.decided import failing, passing
 from qgate.judge.selftest.others import NEWCOMBE, newcombe_10, student_t
 from qgate.judge.selftest.worlds import Paired, Runs, World
 
@@ -71,13 +70,8 @@ def rate(cell: Cell, num_runs: int, alpha: float, draws: Draws, generator: np.ra
 
 def _decide(cell: Cell, runs: Runs, alpha: float, draws: Draws) -> tuple[int, int]:
     """How many runs pass and fail, by the verdict's own bounds."""
-    high, low = unseen_items(runs.numerators, runs.denominators, cell.world.support)
-    up = ratio_draws(runs.numerators, runs.denominators, high, draws)
-    down = ratio_draws(-runs.numerators, runs.denominators, low, draws)
-    enough = not cell.world.support.open or cell.num_items >= fewest_items(alpha)
-    num_pass = int(is_within(up, alpha, cell.margin).sum()) if enough else 0
-    below = float(np.nextafter(np.float32(-cell.margin), np.float32(-np.inf)))  # the lower bound is above the margin
-    return num_pass, int(is_within(down, alpha, below).sum())
+    asked = (runs.numerators, runs.denominators, cell.world.support, cell.margin, alpha, draws)
+    return int(passing(*asked).sum()), int(failing(*asked).sum())
 
 
 def _decide_otherwise(cell: Cell, runs: Runs, alpha: float, generator: np.random.Generator) -> tuple[int, int]:

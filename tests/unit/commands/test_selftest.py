@@ -25,7 +25,7 @@ def run(monkeypatch, tmp_path, world):
             Cell(question, world, harm, 0.05, 100) for question, harm in (("edge", 0.05), ("A/A", 0.0), ("power", 0.1))
         ),
     )
-    return command.selftest(argparse.Namespace(out=tmp_path / "made", runs=200))
+    return command.selftest(argparse.Namespace(out=tmp_path / "made", runs=200, damaged=tmp_path))
 
 
 def test_it_writes_the_table_and_the_summary_the_same_each_time(monkeypatch, tmp_path, capsys):

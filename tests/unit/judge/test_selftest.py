@@ -78,9 +78,9 @@ def test_a_cell_that_errs_too_often_is_named():
 def test_a_biased_estimator_would_be_caught(monkeypatch):
     """The selftest can fail: without the unseen item, rare losses pass far too often."""
     from qgate.judge.resample import Unseen
-    from qgate.judge.selftest import rates
+    from qgate.judge.selftest import decided
 
-    monkeypatch.setattr(rates, "unseen_items", lambda *_: (Unseen(0.0, 0.0), Unseen(0.0, 0.0)))
+    monkeypatch.setattr(decided, "unseen_items", lambda *_: (Unseen(0.0, 0.0), Unseen(0.0, 0.0)))
     cell = Cell("edge", Paired(0.9, 0.0), 0.05, 0.05, 20)
     found = rate(cell, 500, ALPHA, DRAWS, np.random.default_rng(0))
     assert too_often([found], ALPHA) == [found]

@@ -162,9 +162,18 @@ def _other_verbs(verbs: Any) -> None:
     scan.add_argument("file", help="JSON lines, `-` for standard input")
     doctor = _verb(verbs, "doctor", "doctor:doctor", "check environments, GPU, versions and disk, with advice")
     _results(doctor)
-    selftest = _verb(verbs, "selftest", "selftest:selftest", "simulate the gate's own error rates (minutes)")
+    selftest = _verb(
+        verbs, "selftest", "selftest:selftest", "the gate's own error rates, simulated and on damaged checkpoints"
+    )
     selftest.add_argument("--out", type=Path, default=Path("results/selftest"), metavar="DIR", help="folder to write")
-    selftest.add_argument("--runs", type=int, default=2000, metavar="N", help="simulated runs a cell (default: 2000)")
+    selftest.add_argument("--runs", type=int, default=2000, metavar="N", help="simulated runs a cell; 0: none")
+    selftest.add_argument(
+        "--damaged",
+        type=Path,
+        default=Path("results/power"),
+        metavar="DIR",
+        help="evidence of checkpoints damaged on purpose, where there is any; tables go there too",
+    )
 
 
 def parser() -> argparse.ArgumentParser:

@@ -74,6 +74,14 @@ class Quantizer(Protocol):
         """The worker's request.json."""
 
 
+@runtime_checkable
+class Archived(Protocol):
+    """What a quantizer has beside whose package is archived upstream: it works, and is on its way out."""
+
+    succession: str
+    """One sentence for its users: since when, what its successor is, and what changes with it."""
+
+
 @dataclass(frozen=True)
 class ServeJob:
     """What an engine is handed to serve one checkpoint."""

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from qgate.errors import EnvError
+from qgate.errors import EnvError, UserError
 from qgate.io import distributions, locks, proc
 from qgate.io.envs import MARKER, folder_of, resolve, root, site_of, status
 from qgate.io.files import disk_errors, write_text
@@ -51,6 +51,8 @@ def build(name: str, watcher: Watcher, *, again: bool = False) -> Tool:
 
 def remove(name: str) -> int:
     """Remove every environment built under `name`, whatever its lock was. Returns how many there were."""
+    with contextlib.suppress(UserError):  # a lock may be gone while what was built from it is not
+        name = locks.find(name).name
     links = [path for path in root().glob(f"{name}-" + "?" * 12) if path.is_symlink()]
     with _lock_file(name):
         for link in links:

@@ -68,15 +68,16 @@ def resolve(spec: str) -> Tool:
     """The tool that `spec` names. Raises EnvError, with the command that mends it.
 
     `QGATE_PYTHON_<LOCK>` (QGATE_PYTHON_VLLM) puts a python of the user's in the place of a locked environment, for an
-    image that has the tool already.
+    image that has the tool already. Of a tool with a lock per machine, its own name (QGATE_PYTHON_AUTOAWQ) will do too.
     """
     if spec == "current":
         return Tool(Path(sys.executable), _identity(distributions.current()))
     if os.sep in spec or spec.startswith("~"):
         return _given(spec, "name an executable, `current`, or a lock: `qgate env list`")
     lock = locks.find(spec)
-    if chosen := os.environ.get(variable := f"QGATE_PYTHON_{lock.name.upper().replace('-', '_')}"):
-        return _given(chosen, f"{variable} must name an executable; unset it to use the locked environment")
+    for name in (spec, lock.name):
+        if chosen := os.environ.get(variable := f"QGATE_PYTHON_{name.upper().replace('-', '_')}"):
+            return _given(chosen, f"{variable} must name an executable; unset it to use the locked environment")
     state, detail = _state(lock)
     if state != "built":
         raise EnvError(f"the environment {lock.name!r} {detail}", advice=f"qgate env build {lock.name}")

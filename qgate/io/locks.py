@@ -11,6 +11,9 @@ A lock is recipes/locks/NAME.txt: `name==version` lines, complete, beneath `# ke
     # check: import torch        Python that must run before the environment is taken
 
 Any other comment is for people. Index addresses and options are refused: where packages come from is pip's business.
+
+A tool whose packages differ between a machine with an NVIDIA GPU and one without has a lock for each, NAME-cuda.txt and
+NAME-cpu.txt; its own NAME then means the one that fits this machine.
 """
 
 from __future__ import annotations
@@ -24,6 +27,9 @@ from pathlib import Path
 from qgate.errors import EnvError, UserError
 from qgate.io.home import home
 
+CUDA, CPU = "-cuda", "-cpu"
+NVIDIA_DRIVER = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"), Path("/dev/dxg"))
+"""One of them is there where NVIDIA's driver is: on Linux, in a container, under WSL."""
 _PACKAGE = Path(__file__).resolve().parent.parent
 _DIRECTIVE = re.compile(r"#\s*(description|python|platform|size_mb|first|check):\s*(\S.*)")
 _PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([A-Za-z0-9][A-Za-z0-9.+!_-]*)")
@@ -57,18 +63,25 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Lock:
-    """The lock `name`. Raises UserError, with the near match where there is one."""
-    for folder in folders():
-        path = folder / f"{name}.txt"
-        if path.is_file():
-            return parse(path)
-    known = names()
+    """The lock `name`, or the one of `name` for this machine. Raises UserError, with the near match if there is one."""
+    for wanted in (name, name + (CUDA if has_nvidia_driver() else CPU)):
+        for folder in folders():
+            path = folder / f"{wanted}.txt"
+            if path.is_file():
+                return parse(path)
+    here = names()
+    known = sorted({*here, *(stem.removesuffix(CUDA) for stem in here if stem.removesuffix(CUDA) + CPU in here)})
     near = get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise UserError(
         f"no environment named {name!r}",
         advice=f"{hint}known: {', '.join(['current', *known])}, or a path to a python",
     )
+
+
+def has_nvidia_driver() -> bool:
+    """Whether this machine has a driver for NVIDIA GPUs."""
+    return any(sign.exists() for sign in NVIDIA_DRIVER)
 
 
 def normalise(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from qgate.errors import QuantizeError
 from qgate.io import checkpoint
 from qgate.io.files import sha256_file
-from qgate.ports import QuantizeJob, Task, Watcher
+from qgate.ports import Archived, QuantizeJob, Task, Watcher
 from qgate.rooms import calibration
 from qgate.rooms.precheck import VariantJob
 from qgate.rooms.working import work_off
@@ -92,6 +92,7 @@ def _follower(progress: Path, task: Task) -> Callable[[], None]:
 
 
 def _finished(job: VariantJob, result: dict[str, Any], texts: Path | None, output: Path) -> Checkpoint:
+    archived = [job.quantizer.succession] if isinstance(job.quantizer, Archived) else []
     used = {} if texts is None else {"sha256": sha256_file(texts), **result["calibration"]}
     making = Making(
         quantizer=job.quantizer.name,
@@ -100,7 +101,7 @@ def _finished(job: VariantJob, result: dict[str, Any], texts: Path | None, outpu
         wall_s=result["wall_s"],
         peak_memory_bytes=result["peak_memory_bytes"],
         calibration=used,
-        details={"notes": result.get("notes", [])},
+        details={"notes": [*result.get("notes", []), *archived]},
     )
     made = checkpoint.read(output, job.name, making=making, source={"model": job.baseline.digest})
     wanted = job.quantizer.precision(job.options)

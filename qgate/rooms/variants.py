@@ -10,16 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from qgate.io import artefact, envs
+from qgate.io import artefact, envs, scripts
 from qgate.io.files import sha256_file
 from qgate.plan import dequantize_key, quantize_key
-from qgate.ports import Tool, load_quantizer
+from qgate.ports import Archived, Tool, load_quantizer
 from qgate.rooms.obtain import GGUF_LOCK, GGUF_WORKER, dequantize, gguf_sha256, obtain_model, obtain_ready
 from qgate.rooms.precheck import VariantJob, precheck
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.quantize import quantize
 from qgate.schemas.checkpoint import Checkpoint
-from qgate.schemas.recipe import BASELINE, GgufSource, Variant
+from qgate.schemas.recipe import BASELINE, GgufSource, Recipe, Variant
 
 KIND = "checkpoints"
 PRECISION_OF = {"float16": "FP16", "bfloat16": "BF16"}
@@ -56,8 +56,16 @@ def find_stored(prepared: Prepared, name: str, key: str) -> Checkpoint | None:
     return None if folder is None else _load(folder, name)
 
 
+def successions(recipe: Recipe) -> tuple[str, ...]:
+    """What to tell of variants whose quantizer's package is archived: the successor, and what changes. A line each."""
+    quantizers = {name: load_quantizer(v.quantizer) for name, v in recipe.variants.items() if v.quantizer is not None}
+    return tuple(f"{name}: {found.succession}" for name, found in quantizers.items() if isinstance(found, Archived))
+
+
 def precheck_variants(prepared: Prepared, baseline: Checkpoint) -> None:
     """Refuse every variant that cannot be made before any is. Raises CheckpointError, EnvError, StoreError."""
+    for line in successions(prepared.loaded.recipe):
+        prepared.bench.watcher.note(line)
     for name, variant in prepared.loaded.recipe.variants.items():
         if variant.quantizer is not None:
             precheck(job_of(prepared, name, baseline), prepared.store.root)
@@ -94,7 +102,7 @@ def job_of(prepared: Prepared, name: str, baseline: Checkpoint) -> VariantJob:
 
 def variant_key(variant: Variant, job: VariantJob) -> str:
     """Content key of a quantized checkpoint."""
-    files = {"worker": sha256_file(job.quantizer.worker)}
+    files = {"worker": scripts.sha256(job.quantizer.worker)}
     if variant.calibration is not None and variant.calibration.file is not None:
         files["calibration"] = sha256_file(variant.calibration.file)
     options: dict[str, Any] = job.options.model_dump(mode="json")

@@ -26,6 +26,9 @@ from torch import nn
 from transformers import AutoConfig, AutoTokenizer
 
 PACKAGES = ("torch", "transformers", "autoawq", "safetensors", "numpy")
+PACKED_ROWS, CLIPPED_ROWS = 8, 64
+NOT_CLIPPED = ("q_", "k_", "query", "key", "Wqkv")
+"""Parts of names that AutoAWQ's search for clipping limits passes by."""
 
 
 def quantize(request: dict[str, Any]) -> dict[str, Any]:
@@ -38,6 +41,7 @@ def quantize(request: dict[str, Any]) -> dict[str, Any]:
     tokenizer = AutoTokenizer.from_pretrained(source)
     blocks, length = joined(frame.read_texts(request, tokenizer), request["sequence_length"])
     model = AutoAWQForCausalLM.from_pretrained(str(source), torch_dtype=computing, trust_remote_code=False)
+    check_rows(model.model, clips=request["clip"])
     model.modules_to_not_convert = request["keep"]
     model.quantize(
         tokenizer,
@@ -65,6 +69,18 @@ def check_architecture(source: Path) -> None:
         raise frame.Refusal(
             f"AutoAWQ 0.2.9 has no {kind} and is archived", "use the quantizer gptqmodel with `method: awq`"
         )
+
+
+def check_rows(model: nn.Module, *, clips: bool) -> None:
+    """Raises Refusal where AutoAWQ would end with a bare assertion: it packs rows by eights and clips them by 64."""
+    for name, layer in model.named_modules():
+        if not isinstance(layer, nn.Linear) or name == "lm_head":
+            continue
+        clipped = clips and not any(part in name for part in NOT_CLIPPED)
+        step = CLIPPED_ROWS if clipped else PACKED_ROWS
+        if layer.out_features % step:
+            advice = "set `apply_clip: false`" if clipped else "use the quantizer llmcompressor, which packs any width"
+            raise frame.Refusal(f"{name} has {layer.out_features} rows, not a multiple of {step}", advice)
 
 
 def joined(texts: list[list[int]], longest: int) -> tuple[list[list[int]], int]:

@@ -34,7 +34,7 @@ PATHS = ("model_name_or_path", "model_file_base_name")
 def quantize(request: dict[str, Any]) -> dict[str, Any]:
     """Quantize `request["model"]` into `request["output"]`. Raises Refusal."""
     source, scratch = Path(request["model"]), Path(request["scratch"])
-    readable = view(source, scratch / "view")
+    readable = readable_view(source, scratch / "view")
     kind = known_architecture(readable)
     computing = getattr(torch, request["dtype"]) if torch.cuda.is_available() else torch.float32
     progress = frame.Progress(Path(request["progress_file"]), frame.num_layers(source))
@@ -51,6 +51,14 @@ def quantize(request: dict[str, Any]) -> dict[str, Any]:
     notes = finish(saving, {**saved, "checkpoint_format": "gptq"})
     computed_in = str(computing).removeprefix("torch.")
     return {"calibration": frame.used(texts), "notes": [*notes, f"computed on {frame.place()} in {computed_in}"]}
+
+
+def readable_view(source: Path, target: Path) -> Path:
+    """The checkpoint as transformers 4 reads it. Raises Refusal."""
+    try:
+        return view(source, target)
+    except ValueError as error:
+        raise frame.Refusal(str(error), "use the quantizer gptqmodel, which runs on transformers 5") from None
 
 
 def known_architecture(source: Path) -> str:

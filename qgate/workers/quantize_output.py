@@ -22,6 +22,7 @@ from safetensors.torch import save_file
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 HEAD, EMBEDDING, BIAS = "lm_head.weight", "embed_tokens.weight", ".bias"
+WORD, EVEN_WIDTHS = 32, (2, 4, 8)
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ def finish(saving: Saving, quantization: dict[str, Any]) -> list[str]:
     config = json.loads((saving.source / "config.json").read_text(encoding="utf-8"))
     files = sorted(saving.made.glob("*.safetensors"))
     known, dropped, where = names(saving.source), [], {}
+    v1_bits = quantization["bits"] if quantization.get("checkpoint_format") == "gptq" else None
     ties = bool(config.get("tie_word_embeddings")) and has_tied_head(files)
     for number, file in enumerate(files, start=1):
         kept = {}
@@ -49,6 +51,7 @@ def finish(saving: Saving, quantization: dict[str, Any]) -> list[str]:
             if (ties and name == HEAD) or (name.endswith(BIAS) and name not in known and not tensor.any()):
                 dropped.append(name)
             else:
+                check_zero_points(name, tensor, v1_bits)
                 kept[name] = converted(name, tensor, saving.dtype)
         target = WEIGHTS if len(files) == 1 else f"model-{number:05d}-of-{len(files):05d}.safetensors"
         save_file(kept, saving.output / target, metadata={"format": "pt"})
@@ -96,6 +99,21 @@ def converted(name: str, tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tens
             "use bfloat16 as baseline.dtype, or other calibration texts",
         )
     return result
+
+
+def check_zero_points(name: str, tensor: torch.Tensor, v1_bits: int | None) -> None:
+    """Raises Refusal for a zero point of 0 in GPTQ's format v1, which stores it less one: -1 spoils its neighbours.
+
+    Both packages pack eight values in a word by shifting; the borrow, or the sign's ones, run on into the next values.
+    """
+    if v1_bits not in EVEN_WIDTHS or not name.endswith(".qzeros"):
+        return
+    mask = 2**v1_bits - 1
+    if any(bool(((tensor >> shift & mask) == mask).any()) for shift in range(0, WORD, v1_bits)):
+        raise Refusal(
+            f"{name} has a zero point of 0, which GPTQ's checkpoint format v1 cannot store",
+            "set `sym: true`, or use the quantizer gptqmodel with `format: gptq_v2`",
+        )
 
 
 def without_paths(value: Any) -> Any:

@@ -10,13 +10,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from quantize_frame import Refusal
-
 CONFIG, TOKENIZER, TEMPLATE = "config.json", "tokenizer_config.json", "chat_template.jinja"
 
 
 def view(source: Path, target: Path) -> Path:
-    """Fill the new folder `target` and return it. Raises Refusal for a config that transformers 4 has no words for."""
+    """Fill the new folder `target` and return it. Raises ValueError for a config that transformers 4 has no words for."""
     target.mkdir(parents=True)
     for file in source.iterdir():
         if file.is_file() and file.name not in {CONFIG, TOKENIZER}:
@@ -40,10 +38,7 @@ def config(said: dict[str, Any]) -> dict[str, Any]:
     if rope is None:
         return rewritten
     if any(isinstance(value, dict) for value in rope.values()):
-        raise Refusal(
-            "config.json has rope parameters by kind of layer, which transformers 4 cannot say",
-            "use the quantizer gptqmodel, which runs on transformers 5",
-        )
+        raise ValueError("config.json has rope parameters by kind of layer, which transformers 4 cannot say")
     scaling = {key: value for key, value in rope.items() if key not in {"rope_theta", "partial_rotary_factor"}}
     rewritten |= {key: value for key, value in rope.items() if key in {"rope_theta", "partial_rotary_factor"}}
     rewritten["rope_scaling"] = None if scaling.get("rope_type", "default") == "default" else scaling

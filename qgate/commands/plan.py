@@ -39,8 +39,8 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
         f"{engine.parallel} server{'s' if engine.parallel > 1 else ''} at a time, {engine.concurrency} requests in flight each",
         highlight=False,
     )
-    for line in successions(loaded.recipe):
-        console.print(f"[yellow]•[/] {escape(line)}", highlight=False)
+    for succession in successions(loaded.recipe):
+        console.print(f"[yellow]•[/] {escape(succession)}", highlight=False)
     for name, tier in loaded.recipe.tiers.items():
         if engine.name not in tier.engines:
             console.print(

@@ -1,12 +1,10 @@
-"""Several servers on one GPU: started at the same time, beside a restless neighbour, at any load when asked to repeat."""
+"""Several servers on one GPU: started at the same time, left at once, and at any load when asked to repeat."""
 
 from __future__ import annotations
 
-import subprocess
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,17 +12,6 @@ import pytest
 from qgate.engines.vllm import ENGINE
 from qgate.ports import Session, Tool
 from tests.gpu.serving import GPUS, family, gpu_holders, requests, serve_job, wait_for
-
-RESTLESS = """
-import time, torch
-while True:
-    held = torch.empty(6 << 30, dtype=torch.uint8, device="cuda")
-    print("held", flush=True)
-    time.sleep(0.7)
-    del held
-    torch.cuda.empty_cache()
-    time.sleep(0.7)
-"""
 
 
 def test_two_servers_that_start_at_once_share_the_machine(tmp_path: Path, vllm_tool: Tool, demo_model: Path) -> None:
@@ -61,28 +48,6 @@ def test_two_servers_that_start_at_once_share_the_machine(tmp_path: Path, vllm_t
                 assert facts.kernels["attention"]
     assert not family() - before
     assert not mine & gpu_holders()
-
-
-@contextmanager
-def restless_neighbour(tool: Tool) -> Iterator[None]:
-    """A process that takes and frees 6 GiB of the GPU again and again."""
-    with subprocess.Popen([tool.python, "-c", RESTLESS], stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"held\n"
-        yield
-        assert child.poll() is None
-        child.kill()
-
-
-@pytest.mark.gpu
-def test_a_neighbour_that_frees_memory_does_not_kill_a_server_that_starts(
-    tmp_path: Path, vllm_tool: Tool, demo_model: Path
-) -> None:
-    """With no KV size in the recipe, vLLM would measure the memory and refuse when it grows meanwhile."""
-    options = {"kv_cache_memory_bytes": None, "gpu_memory_utilization": 0.05}
-    job = serve_job(tmp_path / "w", vllm_tool, demo_model, options=options)
-    with restless_neighbour(vllm_tool), ENGINE.open(job) as session:
-        assert len(list(session.generate(requests(2)))) == 2
 
 
 @pytest.mark.gpu

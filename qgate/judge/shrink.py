@@ -8,15 +8,13 @@ does not hold, the path is walked back to what does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from qgate.judge.shrink_body import read
 from qgate.judge.shrink_course import Course
 from qgate.judge.shrink_rate import RateTest
-from qgate.judge.shrink_trials import BudgetSpent, Candidate, Trials, limit_name
+from qgate.judge.shrink_trials import BudgetSpent, Candidate, Source, Trials, limit_name
 from qgate.schemas.minimised import Body
-from qgate.schemas.repro import Tries
 
 SURE_TRIES = 3
 """Fresh tries of an outcome that was decided by single tries."""
@@ -37,18 +35,16 @@ class Shrunk:
     exhausted: bool
 
 
-def shrink(
-    body: Body, tries: Tries, *, rate: float, budget: int, on_calls: Callable[[int], None] = lambda num: None
-) -> Shrunk:
+def shrink(body: Body, source: Source, *, rate: float, budget: int) -> Shrunk:
     """Cut `body` down. `rate`: failures per try as filed, in (0, 1]; from 0.999 up one try decides. `budget`: most calls.
 
-    Raises ValueError for a rate outside (0, 1] and for a body without a prompt; what `tries` raises passes through.
+    Raises ValueError for a rate outside (0, 1] and for a body without a prompt; what the tries raise passes through.
     """
     if not 0 < rate <= 1:
         raise ValueError(f"a failure rate of {rate} cannot be kept: it must be in (0, 1]")
     test = RateTest(rate)
     reserve = min(max(SURE_TRIES, round(RESERVE * budget)), budget) if budget > SURE_TRIES else 0
-    trials = Trials(body, tries, test, budget - reserve, on_calls)
+    trials = Trials(body, source, test, budget - reserve)
     start = Candidate(read(body), body.get("temperature"), body.get(limit_name(body)))
     course = Course(body, start, trials)
     exhausted = not _cut(course)

@@ -77,20 +77,28 @@ class Record:
         return self.results if self.num_deciding <= 1 else self.results[self.num_deciding :]
 
 
+@dataclass(frozen=True)
+class Source:
+    """Where tries come from."""
+
+    tries: Tries
+    at_once: int = 1
+    """Tries are asked for in multiples of this: as many as must be in flight together."""
+    on_calls: Callable[[int], None] = lambda num: None
+    """Told of every number of calls made."""
+
+
 class Trials:
     """All candidates tried so far."""
 
-    def __init__(
-        self, filed: Body, tries: Tries, test: RateTest, budget: int, on_calls: Callable[[int], None] = lambda num: None
-    ) -> None:
+    def __init__(self, filed: Body, source: Source, test: RateTest, budget: int) -> None:
         self.test = test
         self.budget = budget
         self.num_calls = 0
         self.step: Step = "filed"
         self.records: dict[str, Record] = {}
         self._filed = filed
-        self._tries = tries
-        self._on_calls = on_calls
+        self._source = source
 
     def record(self, candidate: Candidate) -> Record:
         """What is known of a candidate."""
@@ -109,15 +117,16 @@ class Trials:
         return record.keeps
 
     def ask(self, candidate: Candidate, num: int) -> list[bool]:
-        """`num` more tries of it, or as many as the budget allows; none where no answer came. Raises BudgetSpent."""
-        record = self.record(candidate)
-        num = min(num, self.num_left)
+        """`num` more tries of it, rounded up to what is asked at once, or as many as the budget allows; none where no
+        answer came. Raises BudgetSpent."""
+        record, at_once = self.record(candidate), self._source.at_once
+        num = min(-(-num // at_once), self.num_left // at_once) * at_once
         known = len(record.results)
         if num <= 0:
             raise BudgetSpent
-        came = list(self._tries(candidate.body(self._filed), known + num))[known:]
+        came = list(self._source.tries(candidate.body(self._filed), known + num))[known:]
         self.num_calls += num
-        self._on_calls(num)
+        self._source.on_calls(num)
         record.results += came
         return came
 

@@ -10,7 +10,7 @@ from qgate.judge import rate_map
 from qgate.judge.shrink import SURE_TRIES, Shrunk, shrink
 from qgate.judge.shrink_body import count, read
 from qgate.judge.shrink_rate import measured
-from qgate.judge.shrink_trials import BudgetSpent, Candidate, Record
+from qgate.judge.shrink_trials import BudgetSpent, Candidate, Record, Source
 from qgate.ports import Task, Watcher
 from qgate.schemas.minimised import Body, Minimised, Rate, Trial
 from qgate.schemas.repro import Tries
@@ -23,15 +23,17 @@ PICTURE_TRIES = 8
 """Tries that a cell of the picture gets, at temperatures above 0."""
 
 
-def minimise(body: Body, tries: Tries, *, rate: float, budget: int, watcher: Watcher) -> Minimised:
+def minimise(body: Body, tries: Tries, *, rate: float, budget: int, watcher: Watcher, at_once: int = 1) -> Minimised:
     """The smallest request found that fails at about `rate`, by at most `budget` model calls, the picture's included.
 
-    `rate` is the failure rate as filed, in (0, 1]; from 0.999 up it is taken as certain, and one try decides. Raises
+    `rate` is the failure rate as filed, in (0, 1]; from 0.999 up it is taken as certain, and one try decides. Tries
+    are asked for in multiples of `at_once`: as many as are in flight together, where the failure needs a load. Raises
     ValueError for another rate or a body without a prompt; what `tries` raises passes through.
     """
     picture = round(PICTURE_SHARE * budget)
     with watcher.task("minimise", budget) as task:
-        found = shrink(body, _told(tries, task), rate=rate, budget=budget - picture, on_calls=task.advance)
+        source = Source(_told(tries, task), at_once, task.advance)
+        found = shrink(body, source, rate=rate, budget=budget - picture)
         found.course.trials.budget, found.course.trials.step = budget, "picture"
         outcome_rate, planned = _rate(found), _plan(found)
     return _minimised(found, outcome_rate, planned)

@@ -8,12 +8,19 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from qgate.judge.shrink import Shrunk, shrink
+from qgate.judge.shrink import Shrunk
+from qgate.judge.shrink import shrink as shrink_from
 from qgate.judge.shrink_body import count, joined, pieces
+from qgate.judge.shrink_trials import Source
 from qgate.schemas.minimised import Body
+from qgate.schemas.repro import Tries
 from tests.unit.judge.planted import TRIGGER, Model, bare, chat, holds, prose, text_of
 
 NEAR = 1.3 * len(TRIGGER)
+
+
+def shrink(body: Body, tries: Tries, *, rate: float, budget: int, at_once: int = 1) -> Shrunk:
+    return shrink_from(body, Source(tries, at_once), rate=rate, budget=budget)
 
 
 def outcome(found: Shrunk) -> Body:
@@ -196,6 +203,20 @@ def test_the_budget_is_never_overdrawn_and_what_was_reached_still_fails() -> Non
         assert model.num_answers <= budget
         assert holds(text_of(outcome(found)), TRIGGER)
         assert found.exhausted or found.verified
+
+
+def test_tries_that_are_made_together_are_counted_and_used_together() -> None:
+    model, asked = Model(lambda body: 0.5 * holds(text_of(body), TRIGGER)), []
+
+    def tries(body: Body, num: int) -> list[bool]:
+        asked.append(num)
+        return model(body, num)
+
+    body = chat(prose(random.Random(1), 400, TRIGGER), temperature=0.8)
+    found = shrink(body, tries, rate=0.5, budget=1203, at_once=8)
+    assert all(num % 8 == 0 for num in asked)
+    assert found.course.trials.num_calls == model.num_answers <= 1203
+    assert num_words(found) <= NEAR
 
 
 def test_an_answer_that_does_not_come_is_no_failure() -> None:

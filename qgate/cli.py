@@ -48,6 +48,10 @@ def _recipe_verbs(verbs: Any) -> None:
     plan = _verb(verbs, "plan", "plan:plan", "show what a run would do, what is stored already, and sizes")
     plan.add_argument("recipe", type=Path)
     _results(plan)
+    plan.add_argument(
+        "--gpu-memory", metavar="80GiB", help="plan servers for empty GPUs of this size, not this machine's"
+    )
+    plan.add_argument("--gpus", type=int, default=1, metavar="N", help="how many of them (default: 1)")
     show = _verb(verbs, "show", "show:show", "show a finished run's verdict again")
     show.add_argument("run", nargs="?", help="folder or id of a run (default: the latest)")
     _results(show)

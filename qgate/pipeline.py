@@ -3,12 +3,12 @@
     sets, tools ─▶ baseline checkpoint ─▶ prechecks ─▶ per checkpoint: quantize ─▶ generate ─▶ score ─▶ rows ─▶ verdict
 
 With `engine.parallel: 1` one checkpoint is served at a time, the baseline first. With more, servers are up side by side
-and the baseline stays up until it has scored what the variants wrote.
+and the baseline stays up until it has scored what the variants wrote; `auto` does so where the ledger says that they fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,11 +23,13 @@ from qgate.ports import Watcher
 from qgate.rooms.arms import Serving
 from qgate.rooms.evidence import gather
 from qgate.rooms.judgement import judge_once
+from qgate.rooms.memory import check_split, is_split, keep_baseline, models
 from qgate.rooms.prepare import Prepared, claim_folder, prepare
 from qgate.rooms.publish import publish
 from qgate.rooms.tasks import obtain_tasks, score_tasks
 from qgate.rooms.variants import obtain_baseline, obtain_variant, precheck_variants
 from qgate.rooms.work import Work
+from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.recipe import BASELINE
 from qgate.schemas.run import Run
 from qgate.schemas.verdict import VerdictSheet
@@ -52,10 +54,10 @@ def run(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Outcome:
         precheck_variants(prepared, work.checkpoints[BASELINE])
         prepared = obtain_tasks(prepared, work.checkpoints[BASELINE])
     with _stage(work, "arms"):
-        if loaded.recipe.engine.parallel == 1:
-            _one_at_a_time(prepared, work)
+        if width := _width(prepared, work.checkpoints[BASELINE]):
+            _side_by_side(prepared, work, width)
         else:
-            _side_by_side(prepared, work)
+            _one_at_a_time(prepared, work)
     with _stage(work, "rows"):
         score_tasks(prepared, work)
         evidence = gather(prepared, work)
@@ -72,6 +74,19 @@ def _stage(work: Work, name: str) -> Iterator[None]:
     work.timings_s[name] = monotonic() - began
 
 
+def _width(prepared: Prepared, baseline: Checkpoint) -> int:
+    """Variants that may be served beside the baseline; 0: one checkpoint at a time. Raises CheckpointError."""
+    recipe = prepared.loaded.recipe
+    if is_split(prepared):
+        check_split(prepared, models(prepared, baseline))
+    if recipe.engine.parallel != "auto":
+        return recipe.engine.parallel - 1
+    if keep_baseline(prepared, baseline):
+        return len(recipe.variants)
+    prepared.bench.watcher.note("no GPU here holds two servers at once: one checkpoint is served at a time")
+    return 0
+
+
 def _one_at_a_time(prepared: Prepared, work: Work) -> None:
     with prepared.serving(work.checkpoints[BASELINE]) as baseline:
         _baseline_arms(prepared, work, baseline)
@@ -81,15 +96,15 @@ def _one_at_a_time(prepared: Prepared, work: Work) -> None:
         _score(prepared, work, baseline, own=False)
 
 
-def _side_by_side(prepared: Prepared, work: Work) -> None:
-    """The same steps with several servers up: the baseline in this thread, the variants in one thread each."""
-    engine, names = prepared.loaded.recipe.engine, list(prepared.loaded.recipe.variants)
+def _side_by_side(prepared: Prepared, work: Work, width: int) -> None:
+    """The same steps with several servers up: the baseline in this thread, at most `width` variants beside it."""
+    names = list(prepared.loaded.recipe.variants)
     ready: Future[None] = Future()
-    pool = ThreadPoolExecutor(engine.parallel - 1, thread_name_prefix="variant")
+    pool = ThreadPoolExecutor(width, thread_name_prefix="variant")
     try:
         variants = [pool.submit(_variant, prepared, work, name, ready) for name in names]
         with prepared.serving(work.checkpoints[BASELINE]) as baseline:
-            _baseline_arms(prepared, work, baseline, on_answered=lambda: ready.set_result(None))
+            _baseline_arms(prepared, work, baseline, ready)
             for done in variants:
                 done.result()
             _score(prepared, work, baseline, own=False)
@@ -103,28 +118,30 @@ def _side_by_side(prepared: Prepared, work: Work) -> None:
         proc.stopped()
 
 
-def _baseline_arms(
-    prepared: Prepared, work: Work, serving: Serving, on_answered: Callable[[], None] = lambda: None
-) -> None:
-    """Baseline and A/A answers, then their own scores. A failure here ends the run: there is nothing to compare with.
+def _baseline_arms(prepared: Prepared, work: Work, serving: Serving, ready: Future[None] | None = None) -> None:
+    """Baseline and A/A answers and their own scores. A failure here ends the run: there is nothing to compare with.
 
-    `on_answered` is called as soon as the baseline has answered once: it is those answers that variants score.
+    `ready` is set as soon as the baseline has answered once, for it is those answers that variants score; None where no
+    two servers may be up at once.
     """
     other_load = prepared.loaded.recipe.noise_floor.concurrency
     steps = prepared.plan.asked_of(BASELINE)
     for step in steps:
         if step.replicate == 0:
             work.add_asked(step, serving.ask(step))
-    on_answered()
+    if ready is not None:
+        ready.set_result(None)
     for step in steps:
         if step.replicate > 0 and other_load is None:
             work.add_asked(step, serving.ask(step))
+    _score(prepared, work, serving, own=True)
     if other_load is not None:
+        if ready is None:
+            serving.close()
         with prepared.serving(work.checkpoints[BASELINE], other_load) as loaded_otherwise:
             for step in steps:
                 if step.replicate > 0:
                     work.add_asked(step, loaded_otherwise.ask(step))
-    _score(prepared, work, serving, own=True)
 
 
 def _variant(prepared: Prepared, work: Work, name: str, baseline: Future[None] | None = None) -> None:

@@ -119,6 +119,8 @@ class EngineIdentity:
     options: Mapping[str, Any]
     concurrency: int
     repeatable: bool
+    max_model_len: int | None = None
+    """Longest context that the server is started with, where the engine is sized to the load."""
 
 
 def plan(recipe: Recipe, evalsets: Mapping[str, Evalset]) -> Plan:
@@ -274,4 +276,5 @@ def judge_key(
 
 def engine_parts(engine: EngineIdentity) -> dict[str, Any]:
     """An engine's identity as a part of a content key."""
-    return {**vars(engine), "options": dict(engine.options)}
+    known = {name: value for name, value in vars(engine).items() if value is not None}
+    return {**known, "options": dict(engine.options)}

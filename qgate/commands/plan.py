@@ -8,12 +8,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from qgate.commands import plan_memory
 from qgate.commands.progress import watching
 from qgate.errors import ExitCode
 from qgate.io import recipe
+from qgate.ports import Sized
+from qgate.rooms.forecast import forecast
 from qgate.rooms.outlook import outlook
-from qgate.rooms.prepare import prepare
+from qgate.rooms.prepare import Prepared, prepare
 from qgate.rooms.variants import successions
+from qgate.sizing.placement import Device
 
 
 def plan(arguments: argparse.Namespace) -> ExitCode:
@@ -22,6 +26,9 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
     with watching(quiet=True) as watcher:
         prepared = prepare(loaded, arguments.results, watcher)
     lines = outlook(prepared)
+    devices = (
+        plan_memory.devices_like(arguments.gpu_memory, arguments.gpus) if arguments.gpu_memory else _devices(prepared)
+    )
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("step", "what", "state", "size"):
         table.add_column(column, overflow="fold", no_wrap=column == "step")
@@ -34,11 +41,13 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
     console.print(table)
     waiting = sum(line.state not in {"stored", "at hand"} for line in lines)
     engine = loaded.recipe.engine
+    together = "as many servers as fit" if engine.parallel == "auto" else f"{engine.parallel} servers"
     console.print(
         f"\n{len(lines)} steps, {waiting} to do; engine {engine.name} on {prepared.device}, "
-        f"{engine.parallel} server{'s' if engine.parallel > 1 else ''} at a time, {engine.concurrency} requests in flight each",
+        f"{'one server' if engine.parallel == 1 else together} at a time, {engine.concurrency} requests in flight each",
         highlight=False,
     )
+    plan_memory.show(console, forecast(prepared, devices), devices)
     for succession in successions(loaded.recipe):
         console.print(f"[yellow]•[/] {escape(succession)}", highlight=False)
     for name, tier in loaded.recipe.tiers.items():
@@ -48,3 +57,8 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
                 highlight=False,
             )
     return ExitCode.PASS
+
+
+def _devices(prepared: Prepared) -> tuple[Device, ...]:
+    """The GPUs of this machine, as the engine sees them."""
+    return prepared.engine.devices(prepared.tool) if isinstance(prepared.engine, Sized) else ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -29,10 +29,12 @@ from qgate.rooms.score import score, score_requests
 from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, ScoreRequest
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.run import ArmRecord
+from qgate.sizing.placement import Berth
 
 FACTS = "engine.json"
 TIMING = "timing.json"
 _KINDS = {GenerateStep: "generate", ScoreStep: "score", RankStep: "rank"}
+Room = Callable[[], AbstractContextManager[Berth]]
 T = TypeVar("T")
 
 
@@ -67,7 +69,11 @@ class Arm:
 class Serving:
     """A checkpoint that can be asked. The engine is opened when the first uncached step comes; leaving closes it."""
 
-    def __init__(self, bench: Bench, job: ServeJob, checkpoint: Checkpoint, identity: EngineIdentity) -> None:
+    def __init__(
+        self, bench: Bench, job: ServeJob, checkpoint: Checkpoint, identity: EngineIdentity, room: Room | None = None
+    ) -> None:
+        """`room`: where the engine's servers are given room on GPUs, what holds it while one is up."""
+        self._room = room
         self.bench = bench
         self.job = job
         self.checkpoint = checkpoint
@@ -195,8 +201,10 @@ class Serving:
         if self._session is None:
             self._starts += 1
             work = Path(tempfile.mkdtemp(prefix="start-", dir=self.job.work))  # what an earlier start left is not read
+            berth = None if self._room is None else self._stack.enter_context(self._room())
+            job = replace(self.job, work=work, berth=berth)
             with self.bench.watcher.task(f"{self.job.name}: starting {self.bench.engine.name}", None):
-                self._session = self._stack.enter_context(self.bench.engine.open(replace(self.job, work=work)))
+                self._session = self._stack.enter_context(self.bench.engine.open(job))
         return self._session
 
     def _save_facts(self, folder: Path) -> None:

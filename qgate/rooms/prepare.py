@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property, partial
 from importlib.metadata import entry_points
 from itertools import count
 from pathlib import Path
@@ -16,19 +17,24 @@ from pydantic import BaseModel
 from qgate import scorers
 from qgate.crosscheck import evalset_name
 from qgate.errors import EvalsetError
-from qgate.io import envs, evalsets
+from qgate.io import checkpoint as checkpoints
+from qgate.io import envs, evalsets, tensors
 from qgate.io.evalset_cut import slices_of
 from qgate.io.files import NO_PLACE, disk_errors, sha256_file
 from qgate.io.recipe import LoadedRecipe
 from qgate.io.store import Store
 from qgate.io.task_files import AskedTasks
 from qgate.plan import EngineIdentity, Plan, plan
-from qgate.ports import Engine, Scorer, ServeJob, Tool, Watcher, load_engine, load_plugin
+from qgate.ports import Engine, Scorer, ServeJob, Sized, Tool, Watcher, load_engine, load_plugin
 from qgate.rooms.arms import Bench, Serving
-from qgate.schemas.answers import GenerateRequest
+from qgate.rooms.berths import Berths
+from qgate.schemas.answers import GenerateRequest, ScoreRequest
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.evalset import Evalset, Item
 from qgate.schemas.recipe import Criterion, Recipe
+from qgate.sizing.load import context_tokens, in_flight
+from qgate.sizing.model import Model
+from qgate.sizing.placement import Berth
 
 OF_THE_RUN = frozenset({"evalset", "profile", "temperature"})
 """Keys that part answers without being a slice of their items."""
@@ -51,6 +57,20 @@ class Prepared:
     """Where this run's reports and logs go."""
     tasks: Mapping[str, AskedTasks] = field(default_factory=dict)
     """Sets of lm-eval's tasks by name, once the baseline's tokenizer is there."""
+    berths: Berths | None = None
+    """Room on the GPUs, where qgate places the servers."""
+
+    @cached_property
+    def context(self) -> int | None:
+        """Tokens that hold every prompt and answer of the run; None where the engine is not sized to its load."""
+        if not isinstance(self.engine, Sized):
+            return None
+        return context_tokens(request for _, arm in self._arms() for request in arm)
+
+    def _arms(self) -> Iterator[tuple[str, Sequence[GenerateRequest | ScoreRequest]]]:
+        """Each variant's requests, arm by arm."""
+        yield from ((step.variant, step.requests) for step in self.plan.generate)
+        yield from ((step.variant, step.requests) for step in self.plan.rank)
 
     @property
     def store(self) -> Store:
@@ -79,31 +99,51 @@ class Prepared:
             options=self.options(variant).model_dump(mode="json"),
             concurrency=concurrency,
             repeatable=spec.determinism == "repeatable",
+            max_model_len=self.context,
         )
 
     def serving(self, checkpoint: Checkpoint, concurrency: int | None = None) -> Serving:
         """The checkpoint, ready to be asked; nothing is started before something is missing."""
+        load = concurrency or self.loaded.recipe.engine.concurrency
+        job = self.job(checkpoint.name, checkpoint.path, load)
+        with disk_errors(job.work):
+            job.work.mkdir(parents=True, exist_ok=True)
+        room = None if self.berths is None else partial(self._room, job, self.berths)
+        return Serving(self.bench, job, checkpoint, self.identity(checkpoint.name, load), room)
+
+    def _room(self, job: ServeJob, berths: Berths) -> AbstractContextManager[Berth]:
+        """Room for a server, once there is some. Raises CheckpointError, StartError."""
+        assert isinstance(self.engine, Sized)
+        config, stored = checkpoints.read_config(job.checkpoint), tensors.read(job.checkpoint)
+        model = Model(config, stored, {name: tensor.shape for name, tensor in stored.items()})
+        need = self.engine.size(job, model, berths.devices[0]).need(self.berth_name(job.name, job.concurrency))
+        return berths.hold(need, lambda: self.bench.watcher.note(f"{job.name}: waiting for room on a GPU"))
+
+    def berth_name(self, name: str, load: int) -> str:
+        """What a server's room is called: the baseline may have two, which differ in their load."""
+        usual = load == self.loaded.recipe.engine.concurrency
+        return f"the server of {name}" + ("" if usual else f" at {load} requests")
+
+    def job(self, name: str, checkpoint: Path, load: int) -> ServeJob:
+        """What the engine is handed to serve `checkpoint` to `load` requests at a time."""
         recipe = self.loaded.recipe
-        load = concurrency or recipe.engine.concurrency
-        work = self.folder / "work" / f"{checkpoint.name}-{load}"
-        with disk_errors(work):
-            work.mkdir(parents=True, exist_ok=True)
-        job = ServeJob(
-            checkpoint=checkpoint.path,
-            name=checkpoint.name,
+        arms = [arm for variant, arm in self._arms() if variant == name]
+        return ServeJob(
+            checkpoint=checkpoint,
+            name=name,
             dtype=recipe.baseline.dtype,
-            options=self.options(checkpoint.name),
+            options=self.options(name),
             tool=self.tool,
             concurrency=load,
             request_timeout_s=recipe.engine.request_timeout_s,
             stall_timeout_s=recipe.engine.stall_timeout_s,
             repeatable=recipe.engine.determinism == "repeatable",
-            max_model_len=None,
-            log=self.folder / "logs" / f"{checkpoint.name}.log",
-            work=work,
+            max_model_len=self.context,
+            log=self.folder / "logs" / f"{name}.log",
+            work=self.folder / "work" / f"{name}-{load}",
             needs_scores=recipe.token_evidence.enabled or bool(self.plan.rank),
+            lengths=in_flight(arms, load) if isinstance(self.engine, Sized) else (),
         )
-        return Serving(self.bench, job, checkpoint, self.identity(checkpoint.name, load))
 
 
 def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Prepared:
@@ -125,7 +165,16 @@ def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Prepared:
         scorers=_scorers(list(by_use.values())),
         bench=Bench(engine, Store(results), watcher, requests_by_id(steps)),
         folder=results / "runs" / f"{recipe.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}",
+        berths=_berths(loaded, engine, tool),
     )
+
+
+def _berths(loaded: LoadedRecipe, engine: Engine, tool: Tool) -> Berths | None:
+    """Where the recipe leaves it to qgate how many servers are up: the GPUs that there are."""
+    if loaded.recipe.engine.parallel != "auto" or not isinstance(engine, Sized):
+        return None
+    devices = engine.devices(tool)
+    return Berths(devices) if devices else None
 
 
 def claim_folder(prepared: Prepared) -> Prepared:

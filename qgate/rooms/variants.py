@@ -14,6 +14,7 @@ from qgate.io import artefact, envs, scripts
 from qgate.io.files import sha256_file
 from qgate.plan import dequantize_key, quantize_key
 from qgate.ports import Archived, Tool, load_quantizer
+from qgate.rooms.berths import quantizing
 from qgate.rooms.obtain import GGUF_LOCK, GGUF_WORKER, dequantize, gguf_sha256, obtain_model, obtain_ready
 from qgate.rooms.precheck import VariantJob, precheck
 from qgate.rooms.prepare import Prepared
@@ -79,7 +80,8 @@ def obtain_variant(prepared: Prepared, name: str, baseline: Checkpoint) -> Check
     job = job_of(prepared, name, baseline)
 
     def make(output: Path) -> Checkpoint:
-        return quantize(job, output, prepared.folder / "work" / name, prepared.bench.watcher)
+        with quantizing(prepared.berths, name, baseline.weight_bytes):
+            return quantize(job, output, prepared.folder / "work" / name, prepared.bench.watcher)
 
     return _stored(prepared, name, variant_key(variant, job), make)
 

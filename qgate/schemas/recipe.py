@@ -142,7 +142,9 @@ class EngineSpec(Frozen):
         description="`repeatable` asks for batch-invariant kernels and a fixed concurrency; it may swap kernels",
     )
     concurrency: int = Field(default=16, ge=1, le=4096, description="Requests in flight per server")
-    parallel: int = Field(default=1, ge=1, le=64, description="Servers up at the same time")
+    parallel: Literal["auto"] | Annotated[int, Field(ge=1, le=64)] = Field(
+        default=1, description="Servers up at the same time; `auto`: as many as the memory ledger says fit on the GPUs"
+    )
     request_timeout_s: float = Field(default=600.0, gt=0, description="Longest wait for one answer")
     stall_timeout_s: float = Field(
         default=300.0, gt=0, description="A server that finishes nothing for so long is hung"

@@ -10,8 +10,9 @@ import heapq
 import re
 from collections.abc import Iterable, Sequence
 
-from qgate.schemas.answers import GenerateRequest
-from qgate.schemas.evalset import Message
+from qgate.schemas.answers import GenerateRequest, ScoreRequest
+
+Asked = GenerateRequest | ScoreRequest
 
 TEMPLATE_TOKENS = 256
 """Room for what a chat template writes around the turns (a default system prompt, the date)."""
@@ -22,34 +23,44 @@ LEAST_CONTEXT = 2048
 _ASCII = re.compile(r"[\x00-\x7f]+")
 
 
-def bound_tokens(messages: Sequence[Message]) -> int:
-    """Tokens of a prompt at most: every token is at least one byte of the text."""
-    return TEMPLATE_TOKENS + sum(TURN_TOKENS + len(message.content.encode()) for message in messages)
+def bound_tokens(request: Asked) -> int:
+    """Tokens of a request's prompt and answer at most: every token is at least one byte of the text."""
+    if isinstance(request.prompt, tuple):
+        return len(request.prompt) + _answer_tokens(request)
+    texts = _texts(request)
+    return TEMPLATE_TOKENS + sum(TURN_TOKENS + len(text.encode()) for text in texts) + _answer_tokens(request)
 
 
-def likely_tokens(messages: Sequence[Message]) -> int:
-    """Tokens of a prompt, rather too many than too few."""
-    found = TURN_TOKENS * len(messages)
-    for message in messages:
-        ascii_chars = sum(map(len, _ASCII.findall(message.content)))
-        found += ascii_chars // ASCII_PER_TOKEN + len(message.content) - ascii_chars
+def likely_tokens(request: Asked) -> int:
+    """Tokens of a request's prompt and answer, rather too many than too few."""
+    if isinstance(request.prompt, tuple):
+        return len(request.prompt) + _answer_tokens(request)
+    found = _answer_tokens(request)
+    for text in _texts(request):
+        ascii_chars = sum(map(len, _ASCII.findall(text)))
+        found += TURN_TOKENS + ascii_chars // ASCII_PER_TOKEN + len(text) - ascii_chars
     return found
 
 
-def context_tokens(requests: Iterable[GenerateRequest]) -> int:
+def _texts(request: Asked) -> Sequence[str]:
+    return [request.prompt] if isinstance(request.prompt, str) else [turn.content for turn in request.messages]
+
+
+def _answer_tokens(request: Asked) -> int:
+    return request.sampling.max_tokens if isinstance(request, GenerateRequest) else len(request.completion_ids)
+
+
+def context_tokens(requests: Iterable[Asked]) -> int:
     """Context that holds every prompt and its answer, rounded up to a power of two.
 
     A server's longest context can change its kernels' schedule, and so bytes: it is part of the content key, and the
     rounding keeps a slightly longer item from making every answer anew.
     """
-    longest = max((bound_tokens(asked.messages) + asked.sampling.max_tokens for asked in requests), default=1)
-    return int(max(LEAST_CONTEXT, 1 << (longest - 1).bit_length()))
+    longest = max(map(bound_tokens, requests), default=1)
+    return max(LEAST_CONTEXT, 1 << (longest - 1).bit_length())
 
 
-def in_flight(arms: Iterable[Sequence[GenerateRequest]], concurrency: int) -> tuple[int, ...]:
+def in_flight(arms: Iterable[Sequence[Asked]], concurrency: int) -> tuple[int, ...]:
     """Likely tokens of each of the `concurrency` longest requests of the heaviest arm: no more are in flight at once."""
-    found: list[list[int]] = [
-        heapq.nlargest(concurrency, (likely_tokens(asked.messages) + asked.sampling.max_tokens for asked in arm))
-        for arm in arms
-    ]
+    found = [heapq.nlargest(concurrency, map(likely_tokens, arm)) for arm in arms]
     return tuple(max(found, key=sum, default=[]))

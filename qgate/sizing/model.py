@@ -32,6 +32,17 @@ class Model:
     """Whether it is still to be made."""
 
 
+def group_size_of(config: Mapping[str, Any]) -> int | None:
+    """The smallest group of a quantized checkpoint, from its config.json; None where a row has one scale."""
+    said = config.get("quantization_config")
+    if not isinstance(said, Mapping):
+        return None
+    groups = said.get("config_groups")
+    each = [group.get("weights") or {} for group in groups.values()] if isinstance(groups, Mapping) else [said]
+    sizes = [weights.get("group_size") for weights in each]
+    return min((size for size in sizes if isinstance(size, int) and size > 0), default=None)
+
+
 def packed(shape: tuple[int, ...], bits: int, group_size: int | None) -> Packed:
     """A weight [rows, columns] in `bits`, with 20 bits of scale and zero point for each group (else each row)."""
     elements = shape[0] * shape[1]

@@ -17,7 +17,7 @@ from tests.unit.test_pipeline import made
 
 PINNED = {
     "run": "recipe --results --quiet --fail-on",
-    "plan": "recipe --results",
+    "plan": "recipe --results --gpu-memory --gpus",
     "show": "run --results",
     "compare": "earlier later --results",
     "init": "file",

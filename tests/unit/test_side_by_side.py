@@ -1,0 +1,103 @@
+"""`parallel: auto` on the fake engine with GPUs: servers share what there is, and the verdict is that of one at a time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qgate.errors import CheckpointError, ExitCode
+from qgate.rooms import prepare
+from tests.unit.sized import SizedFake, gpu
+from tests.unit.test_pipeline import made, run, verdict_of
+
+
+def placed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, engine: SizedFake, **changes: Any
+) -> tuple[Any, Any]:  # fmt: skip
+    monkeypatch.setattr(prepare, "load_engine", lambda name: engine)
+    folder.mkdir(exist_ok=True)
+    spec = {"name": "fake", "parallel": "auto", "options": {"latency_s": 0.002}}
+    return run(folder, made(folder, engine=spec, **changes))
+
+
+def test_servers_share_a_gpu_that_holds_them_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = SizedFake((gpu(80),), {})
+    outcome, _ = placed(tmp_path, monkeypatch, engine)
+    assert max(map(len, engine.together)) == 3
+    assert outcome.sheet.exit_code is ExitCode.PASS
+    assert (verdict_of(outcome, "good").value, verdict_of(outcome, "bad").value) == ("PASS", "FAIL")
+    assert all(job.berth is not None and job.berth.kv_bytes == 2 << 30 for job in engine.jobs)
+
+
+def test_variants_take_turns_where_only_one_fits_beside_the_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = SizedFake((gpu(20),), {"baseline": 5, "good": 6, "bad": 6})
+    outcome, watcher = placed(tmp_path, monkeypatch, engine)
+    assert {frozenset({"baseline", "good"}), frozenset({"baseline", "bad"})} <= set(engine.together)
+    assert max(map(len, engine.together)) == 2
+    assert any("waiting for room on a GPU" in note for note in watcher.notes)
+    assert verdict_of(outcome, "bad").value == "FAIL"
+
+
+def test_one_at_a_time_where_no_two_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = SizedFake((gpu(10),), {"baseline": 5, "good": 5, "bad": 5})
+    floor = {"replicates": 1, "concurrency": 2}
+    outcome, watcher = placed(tmp_path, monkeypatch, engine, noise_floor=floor)
+    assert max(map(len, engine.together)) == 1
+    assert "no GPU here holds two servers at once: one checkpoint is served at a time" in watcher.notes
+    assert verdict_of(outcome, "good").value == "PASS"
+
+
+def test_servers_spread_over_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = SizedFake((gpu(10, 0), gpu(10, 1), gpu(10, 2)), {"baseline": 5, "good": 5, "bad": 5})
+    placed(tmp_path, monkeypatch, engine)
+    assert max(map(len, engine.together)) == 3
+    assert {job.berth.devices for job in engine.jobs if job.berth} == {(0,), (1,), (2,)}
+
+
+def test_a_variant_that_fits_nowhere_is_inconclusive_and_the_rest_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = SizedFake((gpu(10),), {"baseline": 5, "good": 5, "bad": 50})
+    outcome, _ = placed(tmp_path, monkeypatch, engine)
+    assert "the server of bad needs 51.0 GiB on a GPU at least" in outcome.run.failures["bad"]
+    assert verdict_of(outcome, "bad").value == "INCONCLUSIVE"
+    assert verdict_of(outcome, "good").value == "PASS"
+
+
+def test_auto_without_a_gpu_serves_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = SizedFake((), {})
+    outcome, _ = placed(tmp_path, monkeypatch, engine)
+    assert max(map(len, engine.together)) == 1
+    assert outcome.sheet.exit_code is ExitCode.PASS
+
+
+def test_the_job_says_how_long_its_requests_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = SizedFake((gpu(80),), {})
+    placed(tmp_path, monkeypatch, engine)
+    job = engine.jobs[0]
+    assert job.max_model_len == 2048
+    assert len(job.lengths) == job.concurrency == 16
+    assert all(160 < length < 400 for length in job.lengths)
+
+
+def test_a_split_that_cannot_work_is_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = SizedFake((gpu(80),), {}, split=(1, 3))
+    made(tmp_path)
+    path = tmp_path / "model" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"num_hidden_layers": 2, "num_attention_heads": 1}))
+    with pytest.raises(CheckpointError, match="baseline: pipeline_parallel_size 3 is more than the 2 layers"):
+        placed(tmp_path, monkeypatch, engine)
+    assert not engine.jobs
+
+
+def test_a_split_that_cannot_be_told_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = SizedFake((gpu(80),), {}, split=(2, 1))
+    with pytest.raises(CheckpointError, match=r"baseline cannot be split: config\.json has no num_attention_heads"):
+        placed(tmp_path, monkeypatch, engine)

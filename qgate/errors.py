@@ -3,6 +3,7 @@
     QgateError                      one clear message, and advice where there is any
     ├── UserError            → 2    the recipe, an argument or an input file is wrong
     │   ├── RecipeError             a recipe does not validate (names field and line)
+    │   ├── IncidentError           an incident does not validate, or none can be made of what was given
     │   ├── EvalsetError            an evaluation set is unreadable, changed or empty
     │   ├── CheckpointError         a checkpoint cannot be what it is said to be
     │   ├── ArtefactError           a stored file is of another kind or a newer version
@@ -57,6 +58,10 @@ class UserError(QgateError):
 
 class RecipeError(UserError):
     """A recipe does not validate."""
+
+
+class IncidentError(UserError):
+    """An incident does not validate, or none can be made of what was given."""
 
 
 class EvalsetError(UserError):

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from qgate.crosscheck import Location, Problem
-from qgate.errors import PluginError, RecipeError
+from qgate.errors import PluginError, RecipeError, UserError
 from qgate.io.yaml_tree import Tree
 
 M = TypeVar("M", bound=BaseModel)
@@ -21,27 +21,29 @@ MAX_SHOWN = 8
 class Document:
     """A parsed file and its name: what messages point into."""
 
-    def __init__(self, name: str, tree: Tree) -> None:
+    def __init__(self, name: str, tree: Tree, error: type[UserError] = RecipeError) -> None:
+        """`error`: what a refusal is raised as."""
         self.name = name
         self.tree = tree
+        self.error = error
 
     def validate(self, model: type[M], value: Any, at: Location) -> M:
-        """`value`, which stands at `at`, as a `model`. Raises RecipeError."""
+        """`value`, which stands at `at`, as a `model`. Raises `error`, by default RecipeError."""
         try:
             return model.model_validate(value)
         except ValidationError as error:
             raise self.refusal(list(self._problems(error, model, at))) from error
 
-    def refusal(self, problems: list[Problem]) -> RecipeError:
+    def refusal(self, problems: list[Problem]) -> UserError:
         """One error that shows every problem (up to eight) with its line."""
         lines = [self._line(problem) for problem in problems[:MAX_SHOWN]]
         if len(problems) > MAX_SHOWN:
             lines.append(f"… and {len(problems) - MAX_SHOWN} more")
-        return RecipeError("\n".join(lines))
+        return self.error("\n".join(lines))
 
     @contextmanager
     def naming(self, location: Location) -> Iterator[None]:
-        """Turns a PluginError of the block into a RecipeError that names the field and line."""
+        """Turns a PluginError of the block into an error that names the field and line."""
         try:
             yield
         except PluginError as error:

@@ -33,10 +33,10 @@ class Tree:
         return self.lines.get(path, 1)
 
 
-def parse(data: bytes, name: str) -> Tree:
+def parse(data: bytes, name: str, *, max_bytes: int = MAX_BYTES) -> Tree:
     """Parse UTF-8 YAML. `name` is the file's name for messages. Raises RecipeError."""
-    if len(data) > MAX_BYTES:
-        raise RecipeError(f"{name} is {len(data)} bytes; a recipe has at most {MAX_BYTES}")
+    if len(data) > max_bytes:
+        raise RecipeError(f"{name} is {len(data)} bytes; it may have at most {max_bytes}")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,0 +1,171 @@
+"""An incident file (YAML or JSON) in, a validated incident out: paths absolute, engine options checked. Reads the disk."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+from qgate.crosscheck import Problem
+from qgate.errors import IncidentError, RecipeError
+from qgate.io.files import write_text
+from qgate.io.validation import Document
+from qgate.io.yaml_tree import parse
+from qgate.judge.defects import DEFECTS
+from qgate.levers import Launched, load_isolating
+from qgate.ports import load_engine
+from qgate.schemas.incident import Incident, Reference, Side
+from qgate.schemas.recipe import GgufSource, LocalSource, Source
+from qgate.schemas.repro import Arm
+
+MAX_BYTES = 16 << 20
+HEADER = "# An incident for `qgate repro`; the fields are those of `qgate schema --incident`.\n"
+
+
+@dataclass(frozen=True)
+class LoadedSide:
+    """What answers in one arm: its engine's validated options, and what its launch arguments say beside them."""
+
+    side: Side
+    options: BaseModel
+    launched: Launched
+
+
+@dataclass(frozen=True)
+class LoadedIncident:
+    """An incident and the bytes that it came from. Every path is absolute."""
+
+    incident: Incident
+    written: Incident
+    """The same with paths as they were written."""
+    path: Path
+    sha256: str
+    sides: Mapping[Arm, LoadedSide]
+    reference: tuple[Reference, BaseModel] | None
+    """The other engine and its options, where the incident names one."""
+
+
+def load(path: Path) -> LoadedIncident:
+    """Read and validate. Raises IncidentError with every problem found (up to eight), each with its line."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise IncidentError(
+            f"cannot read the incident {path}: {error.strerror}", advice="`qgate repro new` makes one"
+        ) from error
+    try:
+        document = Document(path.name, parse(data, path.name, max_bytes=MAX_BYTES), IncidentError)
+    except RecipeError as error:
+        raise IncidentError(error.message, advice="`qgate repro new` makes a valid one") from error
+    incident = _incident(document)
+    sides: dict[Arm, LoadedSide] = {"candidate": _side(document, incident.candidate, "candidate")}
+    if incident.baseline is not None:
+        sides["baseline"] = _side(document, incident.baseline, "baseline")
+    return LoadedIncident(
+        incident=_absolute(incident, path.resolve().parent),
+        written=incident,
+        path=path.resolve(),
+        sha256=hashlib.sha256(data).hexdigest(),
+        sides={arm: _absolute_side(side, path.resolve().parent) for arm, side in sides.items()},
+        reference=_reference(document, incident.reference),
+    )
+
+
+def save(path: Path, incident: Incident) -> None:
+    """Write an incident as YAML, whole or not at all; only what it says. Raises StoreError."""
+    value = incident.model_dump(mode="json", exclude_defaults=True)
+    head = {"kind": incident.kind, "version": incident.version}
+    text = yaml.dump(head | value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+    write_text(path, HEADER + text)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks, so that a prompt can be read."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def _incident(document: Document) -> Incident:
+    value = document.tree.value
+    if not isinstance(value, dict):
+        raise document.refusal([Problem((), f"an incident is a mapping of fields, not {type(value).__name__}")])
+    version = value.get("version")
+    if isinstance(version, int) and version > 1:
+        raise document.refusal(
+            [Problem(("version",), f"incident format {version} is newer than this qgate", "upgrade qgate")]
+        )
+    incident = document.validate(Incident, value, ())
+    unknown = [name for name in incident.recognise.defects if name not in DEFECTS]
+    if unknown:
+        known = ", ".join(sorted(DEFECTS))
+        raise document.refusal(
+            [Problem(("recognise", "defects"), f"no defect named {unknown[0]!r}", f"known: {known}")]
+        )
+    return incident
+
+
+def _side(document: Document, side: Side, arm: str) -> LoadedSide:
+    with document.naming((arm, "engine")):
+        engine = load_engine(side.engine_name)
+        isolating = load_isolating(side.engine_name)
+    words = shlex.split(side.launch) if isinstance(side.launch, str) else list(side.launch)
+    launched = Launched(options={})
+    if words and isolating is None:
+        raise document.refusal([Problem((arm, "launch"), f"the engine {side.engine_name} takes no launch arguments")])
+    if words and isolating is not None:
+        try:
+            launched = isolating.launched(words)
+        except ValueError as error:
+            raise document.refusal([Problem((arm, "launch"), str(error))]) from error
+    options = document.validate(engine.options, _options(side, launched), (arm, "options"))
+    return LoadedSide(side, options, launched)
+
+
+def _options(side: Side, launched: Launched) -> dict[str, Any]:
+    if side.url is None:
+        return {**launched.options, **side.options}
+    return {"base_url": side.url, "model": side.model, "api_key_env": side.api_key_env}
+
+
+def _reference(document: Document, reference: Reference | None) -> tuple[Reference, BaseModel] | None:
+    if reference is None:
+        return None
+    with document.naming(("reference", "engine")):
+        engine = load_engine(reference.engine)
+    return reference, document.validate(engine.options, reference.options, ("reference", "options"))
+
+
+def _absolute(incident: Incident, base: Path) -> Incident:
+    update: dict[str, Any] = {"candidate": _placed(incident.candidate, base)}
+    if incident.baseline is not None:
+        update["baseline"] = _placed(incident.baseline, base)
+    return incident.model_copy(update=update)
+
+
+def _absolute_side(loaded: LoadedSide, base: Path) -> LoadedSide:
+    return LoadedSide(_placed(loaded.side, base), loaded.options, loaded.launched)
+
+
+def _placed(side: Side, base: Path) -> Side:
+    if side.checkpoint is None:
+        return side
+    return side.model_copy(update={"checkpoint": _source(side.checkpoint, base)})
+
+
+def _source(source: Source, base: Path) -> Source:
+    if isinstance(source, LocalSource):
+        return LocalSource(path=base / source.path)
+    if isinstance(source, GgufSource):
+        return source.model_copy(update={"gguf": base / source.gguf})
+    return source

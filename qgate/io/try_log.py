@@ -1,0 +1,62 @@
+"""Answers to an incident's tries, kept by what they answer: a content key in, a log that grows out. Touches the disk.
+
+    objects/tries/<key>/answers.jsonl   every answer of one way to serve one checkpoint, as it came
+    objects/tries/<key>/engine.json     what served it
+
+A log is never finished: the next run reads what is there and asks only for what is missing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from filelock import FileLock
+
+from qgate.errors import ArtefactError
+from qgate.io import artefact
+from qgate.io.answer_log import FILE, AnswerLog, read_answers
+from qgate.io.files import disk_errors
+from qgate.schemas.answers import Answer, EngineFacts
+
+FACTS = "engine.json"
+
+
+class TryLog:
+    """One log. Use as a context: it is this process's alone while it lasts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = FileLock(folder.with_suffix(".lock"))
+
+    def __enter__(self) -> Self:
+        with disk_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire()
+        self._log = AnswerLog(self.folder).__enter__()
+        found = read_answers(self.folder) if (self.folder / FILE).exists() else []
+        self.answers = {answer.id: answer for answer in found}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._log.__exit__(kind, error, trace)
+        self._lock.release()
+
+    def add(self, answer: Answer) -> None:
+        """Keep one answer; of two with one id the later counts."""
+        self._log.append(answer)
+        self.answers[answer.id] = answer
+
+    def save_facts(self, facts: EngineFacts) -> None:
+        """Keep what served it."""
+        artefact.save(self.folder / FACTS, facts)
+
+    def facts(self) -> EngineFacts | None:
+        """What served it, where it was asked before."""
+        try:
+            return artefact.load(self.folder / FACTS, EngineFacts)
+        except ArtefactError:
+            return None

@@ -1,0 +1,119 @@
+"""An incident's request in, the ways to ask it again with one thing changed out. Pure.
+
+These factors need no other server: they are fields of the request, its seed, or how many are in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from qgate.judge import suspects
+from qgate.judge.request_body import NEUTRAL, left_out, sampling_of
+from qgate.schemas.base import content_key
+from qgate.schemas.minimised import Body
+
+LADDER = (1.0, 0.7, 0.3)
+TRY = "{try}"
+"""In a text of a body: becomes the try's own, so that no two tries share it."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request that is sent again and again. `body` holds every sampling value that is known."""
+
+    body: Body
+    in_flight: int = 1
+    one_seed: bool = False
+    """Whether every try has the filed seed."""
+    logprobs: bool = False
+
+    @property
+    def key(self) -> str:
+        """Content key: what decides the answers beside what serves it and a try's number."""
+        return content_key(
+            {"body": self.body, "in_flight": self.in_flight, "one_seed": self.one_seed, "logprobs": self.logprobs}
+        )
+
+    @property
+    def temperature(self) -> float:
+        """As it is sent; where the body leaves it out, what a server takes."""
+        return sampling_of(self.body, 0).temperature
+
+    def seed(self, number: int) -> int:
+        """Seed of the try of this number: the filed one first, then 1, 2, 3, …"""
+        filed = self.body.get("seed")
+        filed = filed if isinstance(filed, int) else 0
+        return filed if self.one_seed or number == 0 else number if number != filed else 0
+
+    def body_of(self, unique: str) -> Body:
+        """The body of one try."""
+        return {
+            name: value.replace(TRY, unique) if isinstance(value, str) and TRY in value else value
+            for name, value in self.body.items()
+        }
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One thing that is changed: what, and what it tells apart."""
+
+    name: str
+    change: str
+    separates: str
+    ask: Ask
+
+
+def as_filed(ask: Ask) -> Factor:
+    """Nothing is changed."""
+    return Factor(suspects.AS_FILED, "as filed", "whether it happens at all", ask)
+
+
+def cheap_factors(ask: Ask, own_defaults: Mapping[str, Any]) -> Iterator[Factor]:
+    """Every factor that is a matter of the request, one changed at a time. `own_defaults`: of generation_config.json."""
+    if ask.temperature > 0:
+        yield Factor(suspects.GREEDY, "temperature 0", "sampling from all else", _with(ask, temperature=0.0))
+        yield Factor("one_seed", "the filed seed again and again", "chance of the sampler from noise", _one_seed(ask))
+    if ask.in_flight > 1:
+        alone = replace(ask, in_flight=1)
+        yield Factor(suspects.ONE_AT_A_TIME, "one request at a time", "load from all else", alone)
+    yield from _neutral(ask, own_defaults)
+    nan = replace(ask, logprobs=True)
+    yield Factor(suspects.NAN, "with log-probabilities, to see NaN", "overflow in the arithmetic from sampling", nan)
+
+
+def ladder(ask: Ask) -> Iterator[Factor]:
+    """The temperatures between the filed one and 0."""
+    for temperature in LADDER:
+        if temperature < ask.temperature:
+            name = f"temperature_{temperature:g}"
+            yield Factor(name, f"temperature {temperature:g}", "from which on", _with(ask, temperature=temperature))
+
+
+def with_fields(ask: Ask, fields: Mapping[str, Any]) -> Ask:
+    """The same with other fields of the request."""
+    return replace(ask, body={**ask.body, **fields})
+
+
+def _neutral(ask: Ask, own_defaults: Mapping[str, Any]) -> Iterator[Factor]:
+    """Without the sampling values that only the checkpoint's generation_config.json gives."""
+    given = {name: NEUTRAL[name] for name in own_defaults if name in NEUTRAL and own_defaults[name] != NEUTRAL[name]}
+    if given:
+        names = ", ".join(sorted(given))
+        change = f"without generation_config.json's {names}"
+        yield Factor(suspects.NEUTRAL, change, "the checkpoint's sampling defaults", with_fields(ask, given))
+
+
+def defaults_taken(body: Body, own_defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults that a request really takes: those that it does not name itself."""
+    missing = left_out(body)
+    return {name: value for name, value in own_defaults.items() if name in missing}
+
+
+def _with(ask: Ask, **fields: Any) -> Ask:
+    return with_fields(ask, fields)
+
+
+def _one_seed(ask: Ask) -> Ask:
+    return replace(ask, one_seed=True)

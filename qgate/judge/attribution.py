@@ -1,0 +1,100 @@
+"""The experiments of an incident in, its cause out, or what is missing to name one. Pure.
+
+A cause is named only where it is shown and each of its nearest rivals is excluded by an experiment. Causes further off
+that are still open lower the confidence, and the experiments that would exclude them are what would raise it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from qgate.judge.effects import ALPHA, Count
+from qgate.judge.suspects import AS_FILED, Case, suspicions
+from qgate.schemas.repro import Attribution, Cause, Confidence, Suspect, Suspicion
+
+NEAREST: Mapping[Suspect, tuple[Suspect, ...]] = {
+    "template_or_tokenizer": ("eos_or_configuration",),
+    "eos_or_configuration": ("template_or_tokenizer",),
+    "nondeterminism_under_load": ("kernel_or_engine",),
+    "sampling": ("baseline_too",),
+    "kernel_or_engine": ("weights", "nondeterminism_under_load"),
+    "baseline_too": ("sampling", "weights"),
+    "weights": (
+        "kernel_or_engine", "template_or_tokenizer", "eos_or_configuration", "nondeterminism_under_load", "baseline_too",
+    ),
+}  # fmt: skip
+"""What one would most easily take a cause for."""
+IN_WORDS: Mapping[Cause, str] = {
+    "weights": "quantization did it: the weights themselves",
+    "kernel_or_engine": "a kernel or the engine did it, not the weights",
+    "sampling": "sampling did it: the unquantized model fails alike at this temperature, and neither fails without it",
+    "template_or_tokenizer": "the chat template or the tokenizer did it",
+    "eos_or_configuration": "the EOS tokens or the configuration did it",
+    "nondeterminism_under_load": "load did it: alone on the server the same request does not fail",
+    "baseline_too": "the model itself does it: the unquantized model fails as often",
+    "not_reproduced": "not reproduced",
+    "undetermined": "the cause is not determined",
+}
+NOT_REPRODUCED_ADVICE = (
+    "more tries for a rarer failure (--rate)",
+    "the concurrency, the seed, the launch arguments and the hardware of the time",
+)
+
+
+def attribute(case: Case) -> Attribution:
+    """The cause, and why. Raises ValueError where the candidate was not asked as filed."""
+    filed = case.get(AS_FILED)
+    if filed is None:
+        raise ValueError("no experiment of the candidate as filed")
+    if not filed.failures:
+        return _not_reproduced(Count(filed.failures, filed.tries))
+    found = suspicions(case)
+    shown = [each for each in found if each.state == "shown"]
+    if not shown:
+        return _undetermined(found, "no experiment shows a cause")
+    top = shown[0]
+    rivals = [each for each in found if each.cause in NEAREST[top.cause] and each.state != "excluded"]
+    if rivals:
+        why = f"{_name(top.cause)} looks likely, but nothing separates it from {_names(rivals)}"
+        return _undetermined(found, why, first=rivals)
+    left = [each for each in found if each is not top and each.state != "excluded"]
+    confidence: Confidence = "medium" if left else "high"
+    return Attribution(
+        cause=top.cause,
+        confidence=confidence,
+        summary=f"{IN_WORDS[top.cause]} ({top.because})",
+        suspicions=found,
+        would_raise=_missing(left),
+        alpha=ALPHA,
+    )
+
+
+def _not_reproduced(count: Count) -> Attribution:
+    said = f"not reproduced in {count.tries} tries: a failure rate above {count.high:.1%} is excluded at 95 %"
+    return Attribution(
+        cause="not_reproduced", confidence=None, summary=said, would_raise=NOT_REPRODUCED_ADVICE, alpha=ALPHA
+    )
+
+
+def _undetermined(found: tuple[Suspicion, ...], why: str, first: Sequence[Suspicion] = ()) -> Attribution:
+    missing = _missing([*first, *(each for each in found if each.state == "open")])
+    return Attribution(
+        cause="undetermined",
+        confidence=None,
+        summary=f"{why}; missing: {missing[0]}" if missing else why,
+        suspicions=found,
+        would_raise=missing,
+        alpha=ALPHA,
+    )
+
+
+def _missing(suspicions: Sequence[Suspicion]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.missing for each in suspicions if each.missing))
+
+
+def _names(suspicions: Sequence[Suspicion]) -> str:
+    return " or ".join(_name(each.cause) for each in suspicions)
+
+
+def _name(cause: str) -> str:
+    return cause.replace("_", " ")

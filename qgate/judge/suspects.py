@@ -1,0 +1,234 @@
+"""What the experiments say of each cause: shown, excluded or open, and which experiment would settle it. Pure.
+
+The rules are those of people who look for such faults by hand. A cause is shown by the experiment that takes it away and
+the failure with it, and excluded by one that takes it away and leaves the failure, or that cannot be because of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from qgate.schemas.repro import Arm, Effect, Experiment, FileDifference, Suspect, Suspicion
+
+AS_FILED, GREEDY, ONE_AT_A_TIME, NAN = "as_filed", "greedy", "one_at_a_time", "look_for_nan"
+TEMPLATE, CONFIGURATION, NEUTRAL = "template", "configuration", "neutral_defaults"
+REFERENCE, DEQUANTIZED, LEVER = "reference_engine", "dequantized", "engine:"
+
+WANT_BASELINE = "the unquantized model, asked the same"
+WANT_GREEDY = "the request at temperature 0"
+WANT_TEMPLATE = "the candidate with the baseline's chat template and tokenizer"
+WANT_CONFIGURATION = "the candidate with the baseline's EOS tokens and configuration"
+WANT_LOAD = "the request alone on the server"
+WANT_KERNEL = "the same checkpoint in another engine (transformers), or its weights dequantized in this one"
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that a verdict rests on."""
+
+    experiments: tuple[Experiment, ...]
+    temperature: float
+    concurrency: int
+    files_compared: bool
+    """Whether both arms' template, tokenizer and configuration files were at hand."""
+    differences: tuple[FileDifference, ...] = ()
+    engine_is_reference: bool = False
+    """Whether the candidate was served by the engine that others are held against."""
+    raw_prompt: bool = False
+    """Whether the request brings its prompt as text, so that no chat template is applied."""
+    by_key: Mapping[tuple[str, Arm], Experiment] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = {(each.factor, each.arm): each for each in self.experiments if each.ran}
+        object.__setattr__(self, "by_key", found)
+
+    def get(self, factor: str, arm: Arm = "candidate") -> Experiment | None:
+        """An experiment that gave answers."""
+        return self.by_key.get((factor, arm))
+
+    def effect(self, factor: str, arm: Arm = "candidate") -> Effect | None:
+        """What a factor did; None where it was not tried."""
+        found = self.get(factor, arm)
+        return None if found is None else found.effect
+
+    def said(self, factor: str, arm: Arm = "candidate") -> str:
+        """An experiment with its figures."""
+        found = self.get(factor, arm)
+        return f"{factor}: not tried" if found is None else told(found)
+
+    def levers(self, effect: Effect) -> list[Experiment]:
+        """Engine settings whose change had this effect on the candidate."""
+        return [
+            each
+            for each in self.by_key.values()
+            if each.factor.startswith(LEVER) and each.arm == "candidate" and each.effect == effect
+        ]
+
+
+def told(found: Experiment) -> str:
+    """An experiment in one clause."""
+    return f"{found.change} ({found.arm}): {found.failures} of {found.tries} fail"
+
+
+def suspicions(case: Case) -> tuple[Suspicion, ...]:
+    """One per cause, in the order in which one takes precedence over the next."""
+    found: dict[Suspect, Suspicion] = {}
+    for suspect in (_template, _configuration, _load, _sampling, _kernel, _baseline_too, _weights):
+        suspicion = suspect(case, found)
+        found[suspicion.cause] = suspicion
+    return tuple(found.values())
+
+
+Found = Mapping[Suspect, Suspicion]
+
+
+def _shown(cause: Suspect, because: str) -> Suspicion:
+    return Suspicion(cause=cause, state="shown", because=because)
+
+
+def _excluded(cause: Suspect, because: str) -> Suspicion:
+    return Suspicion(cause=cause, state="excluded", because=because)
+
+
+def _open(cause: Suspect, because: str, missing: str | None) -> Suspicion:
+    return Suspicion(cause=cause, state="open", because=because, missing=missing)
+
+
+def _is_shown(found: Found, *causes: Suspect) -> Iterator[Suspicion]:
+    return (found[cause] for cause in causes if cause in found and found[cause].state == "shown")
+
+
+def _template(case: Case, found: Found) -> Suspicion:
+    cause: Suspect = "template_or_tokenizer"
+    swapped = case.effect(TEMPLATE)
+    if swapped == "gone":
+        return _shown(cause, case.said(TEMPLATE))
+    if swapped == "kept":
+        return _excluded(cause, case.said(TEMPLATE))
+    if case.files_compared and not any(each.of == cause for each in case.differences):
+        return _excluded(cause, "both arms have the same template and tokenizer files")
+    prompts = [case.get(AS_FILED, arm) for arm in ("candidate", "baseline")]
+    hashes = [set(each.prompt_sha256) for each in prompts if each is not None and each.prompt_sha256]
+    if len(hashes) == 2 and hashes[0] != hashes[1]:
+        because = "the prompt's token ids differ between the arms"
+        return _open(cause, because, WANT_TEMPLATE)
+    if len(hashes) == 2 and not case.files_compared:
+        return _excluded(cause, "both arms read the same prompt token ids")
+    because = "the arms' files differ" if case.files_compared else "whether the arms' templates differ is not known"
+    return _open(cause, because, WANT_TEMPLATE)
+
+
+def _configuration(case: Case, found: Found) -> Suspicion:
+    cause: Suspect = "eos_or_configuration"
+    for factor in (CONFIGURATION, NEUTRAL):
+        if case.effect(factor) == "gone":
+            return _shown(cause, case.said(factor))
+    if case.effect(CONFIGURATION) == "kept":
+        return _excluded(cause, case.said(CONFIGURATION))
+    if case.files_compared and not any(each.of == cause for each in case.differences):
+        because = "both arms have the same EOS tokens and configuration"
+        return _excluded(cause, because)
+    because = (
+        "the arms' files differ" if case.files_compared else "whether the arms' configuration differs is not known"
+    )
+    return _open(cause, because, WANT_CONFIGURATION)
+
+
+def _load(case: Case, found: Found) -> Suspicion:
+    cause: Suspect = "nondeterminism_under_load"
+    if case.concurrency == 1:
+        return _excluded(cause, "it fails with one request in flight")
+    alone = case.effect(ONE_AT_A_TIME)
+    if alone == "gone":
+        return _shown(cause, case.said(ONE_AT_A_TIME))
+    if alone == "kept":
+        return _excluded(cause, case.said(ONE_AT_A_TIME))
+    because = f"it was seen with {case.concurrency} requests in flight"
+    return _open(cause, because, WANT_LOAD)
+
+
+def _sampling(case: Case, found: Found) -> Suspicion:
+    cause: Suspect = "sampling"
+    if why := _not_sampling(case):
+        return _excluded(cause, why)
+    if case.effect(GREEDY) != "gone":
+        return _open(cause, "whether it fails without chance in it is not clear", WANT_GREEDY)
+    if case.effect(AS_FILED, "baseline") != "kept":
+        return _open(cause, case.said(GREEDY), WANT_BASELINE)
+    if case.effect(GREEDY, "baseline") != "gone":
+        return _open(cause, case.said(GREEDY), f"{WANT_GREEDY}, of the unquantized model")
+    because = f"{case.said(GREEDY)}; {case.said(GREEDY, 'baseline')}; {case.said(AS_FILED, 'baseline')}"
+    return _shown(cause, because)
+
+
+def _not_sampling(case: Case) -> str | None:
+    """What excludes it: no chance was in it, or it stays without, or equal chance does not do it."""
+    nan = case.get(NAN)
+    if case.temperature == 0:
+        return "it was asked at temperature 0"
+    if nan is not None and nan.nonfinite:
+        return f"{nan.nonfinite} of {nan.tries} answers have a log-probability that is not finite"
+    if case.effect(AS_FILED, "baseline") in {"gone", "less"}:
+        return f"with equal sampling, {case.said(AS_FILED, 'baseline')}"
+    arms: tuple[Arm, ...] = ("candidate", "baseline")
+    return next((case.said(GREEDY, arm) for arm in arms if case.effect(GREEDY, arm) == "kept"), None)
+
+
+def _kernel(case: Case, found: Found) -> Suspicion:
+    cause: Suspect = "kernel_or_engine"
+    for other in _is_shown(found, "template_or_tokenizer", "eos_or_configuration", "nondeterminism_under_load"):
+        because = f"the same engine and kernels do not fail otherwise ({other.because})"
+        return _excluded(cause, because)
+    for each in case.levers("gone"):
+        return _shown(cause, f"the same weights, {told(each)}")
+    shared = case.effect(AS_FILED, "baseline") == "kept"
+    arm: Arm = "baseline" if shared else "candidate"
+    for factor in (REFERENCE,) if shared else (REFERENCE, DEQUANTIZED):
+        if case.effect(factor, arm) == "gone":
+            return _shown(cause, f"the same weights, {case.said(factor, arm)}")
+        if case.effect(factor, arm) == "kept":
+            return _excluded(cause, f"the same weights, {case.said(factor, arm)}")
+    if case.engine_is_reference:
+        because = "it fails in the reference engine, whose arithmetic is plain"
+        return _excluded(cause, because)
+    because = "no other engine or kernel has run these weights"
+    return _open(cause, because, WANT_KERNEL)
+
+
+def _baseline_too(case: Case, found: Found) -> Suspicion:
+    cause: Suspect = "baseline_too"
+    effect = case.effect(AS_FILED, "baseline")
+    if effect in {"gone", "less"}:
+        return _excluded(cause, case.said(AS_FILED, "baseline"))
+    if effect != "kept":
+        because = "the unquantized model was not asked" if effect is None else case.said(AS_FILED, "baseline")
+        return _open(cause, because, WANT_BASELINE)
+    others: tuple[Suspect, ...] = (
+        "template_or_tokenizer", "eos_or_configuration", "nondeterminism_under_load", "sampling", "kernel_or_engine",
+    )  # fmt: skip
+    for other in _is_shown(found, *others):
+        return _excluded(cause, f"it does not fail otherwise ({other.because})")
+    return _shown(cause, case.said(AS_FILED, "baseline"))
+
+
+def _weights(case: Case, found: Found) -> Suspicion:
+    cause: Suspect = "weights"
+    effect = case.effect(AS_FILED, "baseline")
+    if effect == "kept":
+        because = f"the unquantized weights fail as often ({case.said(AS_FILED, 'baseline')})"
+        return _excluded(cause, because)
+    others: tuple[Suspect, ...] = (
+        "template_or_tokenizer", "eos_or_configuration", "nondeterminism_under_load", "kernel_or_engine",
+    )  # fmt: skip
+    for other in _is_shown(found, *others):
+        return _excluded(cause, f"the same weights do not fail ({other.because})")
+    if effect not in {"gone", "less"}:
+        because = "nothing is known of other weights"
+        return _open(cause, because, WANT_BASELINE)
+    kernel = found["kernel_or_engine"]
+    if kernel.state == "excluded":
+        because = f"{case.said(AS_FILED, 'baseline')}; {kernel.because}"
+        return _shown(cause, because)
+    because = f"{case.said(AS_FILED, 'baseline')}, but so could a kernel of quantized layers behave"
+    return _open(cause, because, kernel.missing)

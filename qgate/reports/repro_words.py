@@ -1,0 +1,115 @@
+"""What the reports of an incident say alike: experiments, causes and figures in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from qgate.judge.suspects import AS_FILED
+from qgate.schemas.minimised import Minimised, Size, Thresholds
+from qgate.schemas.repro import Cause, Experiment, Repro
+
+CAUSES: dict[Cause, str] = {
+    "weights": "the quantized weights",
+    "kernel_or_engine": "a kernel or the engine",
+    "sampling": "sampling",
+    "template_or_tokenizer": "the chat template or tokenizer",
+    "eos_or_configuration": "the EOS tokens or configuration",
+    "nondeterminism_under_load": "nondeterminism under load",
+    "baseline_too": "the model itself (the baseline fails too)",
+    "not_reproduced": "not reproduced",
+    "undetermined": "undetermined",
+}
+EFFECTS = {"kept": "stays", "gone": "gone", "less": "less often", "unclear": "not clear", None: ""}
+STATES = {"shown": "shown", "excluded": "excluded", "open": "open"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One factor: both arms beside each other."""
+
+    change: str
+    separates: str
+    candidate: Experiment | None
+    baseline: Experiment | None
+
+    @property
+    def effect(self) -> str:
+        """What the change did to the candidate; for a change of the baseline alone, to that."""
+        found = self.candidate or self.baseline
+        return "could not be run" if found and found.refused else EFFECTS[found.effect if found else None]
+
+
+def rows(report: Repro) -> Iterator[Row]:
+    """The evidence table: in the order in which it was found, the arms of a factor in one row."""
+    seen: set[str] = set()
+    for each in report.experiments:
+        if each.factor not in seen:
+            seen.add(each.factor)
+            arms = report.find(each.factor, "candidate"), report.find(each.factor, "baseline")
+            yield Row(each.change, each.separates, *arms)
+
+
+def counted(found: Experiment | None) -> str:
+    """`8 of 8 (100 %)`."""
+    if found is None:
+        return ""
+    if found.refused:
+        return f"not run: {found.refused}"
+    if not found.tries:
+        return f"no answer in {found.missing} tries"
+    missing = f", {found.missing} without an answer" if found.missing else ""
+    return f"{found.failures} of {found.tries} ({found.failures / found.tries:.0%}){missing}"
+
+
+def verdict_line(report: Repro) -> str:
+    """The verdict in one line."""
+    found = report.attribution
+    sure = f" (confidence: {found.confidence})" if found.confidence else ""
+    return f"Cause: {CAUSES[found.cause]}{sure}"
+
+
+def prompts(report: Repro) -> str:
+    """Whether both arms read the same prompt."""
+    hashes = [set(each.prompt_sha256) for each in report.experiments if each.factor == AS_FILED]
+    if not all(hashes) or not hashes:
+        return "the servers do not tell their prompt token ids: that the prompts are equal is not proven"
+    same = all(each == hashes[0] for each in hashes) and len(hashes[0]) == 1
+    if len(hashes) == 1:
+        return f"prompt token ids sha256 {min(hashes[0])[:12]}"
+    return f"prompt token ids equal in both arms (sha256 {min(hashes[0])[:12]})" if same else "prompt token ids DIFFER"
+
+
+def sampling(report: Repro) -> str:
+    """What both arms were sent."""
+    names = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty")
+    said = [f"{name} {report.request[name]:g}" for name in names if report.request.get(name) is not None]
+    return ", ".join(said) if said else "the server's own defaults (the request names none)"
+
+
+def shrunk(minimal: Minimised) -> str:
+    """How much shorter, in one line."""
+    rate = "always fails" if minimal.deterministic else f"fails {minimal.rate.failures} of {minimal.rate.tries}"
+    held = rate if minimal.verified else "not confirmed by fresh tries"
+    return f"{_size(minimal.before)} → {_size(minimal.after)} in {minimal.num_calls} model calls; {held}"
+
+
+def _size(size: Size) -> str:
+    turns = f"{size.num_turns} turns, " if size.num_turns > 1 else ""
+    return f"{turns}{size.num_words} words"
+
+
+def thresholds(found: Thresholds) -> Iterator[str]:
+    """Where the failure starts, as far as it was found."""
+    if found.shortest_failing_words is not None:
+        clear = found.longest_clear_words
+        beside = f", and not with {clear}" if clear is not None else ""
+        yield f"fails with {found.shortest_failing_words} words{beside}"
+    if found.lowest_failing_temperature is not None:
+        clear_at = found.highest_clear_temperature
+        beside = f", and not at {clear_at:g}" if clear_at is not None else ""
+        yield f"fails at temperature {found.lowest_failing_temperature:g}{beside}"
+    if found.fewest_failing_max_tokens is not None:
+        most = found.most_clear_max_tokens
+        beside = f", and not with {most}" if most is not None else ""
+        yield f"fails with max_tokens {found.fewest_failing_max_tokens}{beside}"

@@ -1,0 +1,195 @@
+"""A loaded incident in, its cause and a folder to pass on out: the only file that knows the order.
+
+    candidate as filed ─▶ its request's factors ─▶ minimise ─▶ baseline as filed, its factors, the minimal request
+      ─▶ only while a cause is open: swapped files ─▶ another engine ─▶ plain weights ─▶ the engine's settings
+      ─▶ attribution ─▶ repro.json, repro.md, repro.sh, repro.py
+
+What was not reproduced ends after the first step. Every answer is stored as it comes: an interrupted run goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from qgate.errors import EngineError, EnvError, PluginError
+from qgate.io.incident import LoadedIncident
+from qgate.io.store import Store
+from qgate.judge import file_swap
+from qgate.judge.asks import Ask, Factor, as_filed
+from qgate.judge.attribution import attribute
+from qgate.judge.effects import wanted_as_filed
+from qgate.judge.recognise import recogniser
+from qgate.judge.request_body import filled, left_out, limit_for
+from qgate.judge.suspects import Case, suspicions
+from qgate.ports import Watcher
+from qgate.rooms import isolate, swaps
+from qgate.rooms.lab import Lab
+from qgate.rooms.leave import Found, leave
+from qgate.rooms.minimise import minimise
+from qgate.rooms.replay import Replayer
+from qgate.rooms.scoring import load_scorer
+from qgate.rooms.sides import REFERENCE, Sides, sides
+from qgate.schemas.incident import Incident
+from qgate.schemas.minimised import Minimised
+from qgate.schemas.repro import Arm, Experiment, FileDifference, Repro, State, Suspect
+
+DEFAULT_RATE = 0.10
+CERTAIN_CALLS, FLAKY_CALLS = 200, 1800
+"""Model calls that minimising may take; a failure that is certain needs one try where a flaky one needs many."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How thorough the user wants it."""
+
+    rate: float | None = None
+    """Failure rate that the replay must be able to see; None: the filed one, at most 10 %."""
+    calls: int | None = None
+    """Model calls that minimising may take; 0: none; None: as many as it usually needs."""
+    every: bool = False
+    """Every factor, also those that can no longer change the cause."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The report and where it lies."""
+
+    report: Repro
+    folder: Path
+
+
+def run(loaded: LoadedIncident, folder: Path, store: Store, watcher: Watcher, wishes: Wishes) -> Outcome:
+    """Replay, isolate, minimise, attribute, and write what is left behind. Raises QgateError."""
+    started = datetime.now(UTC)
+    incident = loaded.incident
+    found_sides = sides(loaded, store, folder, watcher)
+    differences = _differences(found_sides)
+    rate = wishes.rate or min(DEFAULT_RATE, incident.frequency.rate if incident.frequency else 1.0)
+    with Replayer(store.objects, folder, watcher, incident.concurrency) as replayer:
+        lab = Lab(replayer, found_sides, recogniser(incident, load_scorer), _asks(incident, found_sides))
+        filed = lab.run(
+            _filed(lab, "candidate"), found_sides.candidate, isolate.REQUEST, lambda n: wanted_as_filed(n, rate)
+        )
+        minimal: Minimised | None = None
+        minimal_arms: tuple[Experiment, ...] = ()
+        if filed.failures:
+            isolate.of_the_request(lab, incident, "candidate")
+            minimal = _minimised(lab, wishes)
+            minimal_arms = _baseline(lab, incident, minimal)
+            _isolate(lab, loaded, differences, folder, store, wishes)
+        found = Found(
+            loaded, lab, attribute(_case(lab, incident, differences)), differences, rate, started,
+            minimal, minimal_arms, tuple(isolate.not_isolated(lab, incident)) if filed.failures else (),
+        )  # fmt: skip
+        report = leave(found, folder)
+    return Outcome(report, folder)
+
+
+def _asks(incident: Incident, found: Sides) -> dict[Arm, Ask]:
+    """The request as each arm is asked it. Where the candidate's defaults are known, both arms are sent the same values."""
+    body, limit = incident.request.body, limit_for(None)
+    if "candidate" in found.checkpoints:
+        full = filled(body, found.own_defaults["candidate"], limit)
+        return {arm: Ask(full, incident.concurrency) for arm in found.setups}
+    bare = body if "max_tokens" not in left_out(body) else {**body, "max_tokens": limit}
+    asks: dict[Arm, Ask] = {"candidate": Ask(bare, incident.concurrency)}
+    if "baseline" in found.setups:
+        at_hand = "baseline" in found.checkpoints
+        other = filled(bare, found.own_defaults["baseline"], limit) if at_hand else bare
+        asks["baseline"] = Ask(other, incident.concurrency)
+    return asks
+
+
+def _filed(lab: Lab, arm: Arm) -> Factor:
+    return as_filed(lab.asks[arm])
+
+
+def _minimised(lab: Lab, wishes: Wishes) -> Minimised | None:
+    count = lab.filed
+    assert count is not None
+    calls = wishes.calls if wishes.calls is not None else CERTAIN_CALLS if count.rate >= 0.999 else FLAKY_CALLS
+    if not calls:
+        return None
+    try:
+        return minimise(
+            lab.asks["candidate"].body, lab.tries, rate=count.rate, budget=calls, watcher=lab.replayer.watcher
+        )
+    except EngineError as error:
+        lab.notes.append(f"minimising ended early: {error.message.splitlines()[0]}")
+        return None
+
+
+def _baseline(lab: Lab, incident: Incident, minimal: Minimised | None) -> tuple[Experiment, ...]:
+    """The unquantized arm: as filed, its factors, and the minimal request in both."""
+    if "baseline" not in lab.sides.setups:
+        return ()
+    setup = lab.sides.setups["baseline"]
+    filed = lab.run(_filed(lab, "baseline"), setup, isolate.REQUEST)
+    if filed.ran:
+        isolate.of_the_request(lab, incident, "baseline")
+    if minimal is None or not minimal.verified or not filed.ran:
+        return ()
+    ask = replace(lab.asks["baseline"], body=minimal.body)
+    found = lab.run(Factor("minimal", "the minimal request", "", ask), setup, isolate.REQUEST)
+    lab.experiments.remove(found)
+    return (found,)
+
+
+def _isolate(
+    lab: Lab,
+    loaded: LoadedIncident,
+    differences: tuple[FileDifference, ...],
+    folder: Path,
+    store: Store,
+    wishes: Wishes,
+) -> None:
+    """What needs another server, while the cause that it settles is open."""
+    incident, views = loaded.incident, folder / "views"
+    steps: list[tuple[Suspect, tuple[State, ...], bool, Callable[[], None]]] = [
+        ("template_or_tokenizer", ("open",), lab.sides.both_at_hand, lambda: swaps.with_baselines_template(lab, views)),
+        ("eos_or_configuration", ("open",), lab.sides.both_at_hand,
+         lambda: swaps.with_baselines_configuration(lab, views)),
+        ("kernel_or_engine", ("open",), _has_reference(lab, incident), lambda: isolate.by_reference(lab, incident)),
+        ("kernel_or_engine", ("open",), _is_quantized(lab), lambda: swaps.with_plain_weights(lab, store, folder / "work")),
+        ("kernel_or_engine", ("open", "shown"), "candidate" in lab.sides.checkpoints,
+         lambda: isolate.of_the_engine(lab, every=wishes.every)),
+    ]  # fmt: skip
+    for cause, states, possible, step in steps:
+        found = {each.cause: each.state for each in suspicions(_case(lab, incident, differences))}
+        if possible and (wishes.every or found[cause] in states):
+            try:
+                step()
+            except (EnvError, PluginError) as error:
+                lab.notes.append(f"not tried: {error.message}" + (f" ({error.advice})" if error.advice else ""))
+
+
+def _has_reference(lab: Lab, incident: Incident) -> bool:
+    """Whether another engine can run the checkpoint: the one named, or transformers where it is not the one that failed."""
+    if "candidate" not in lab.sides.checkpoints:
+        return False
+    return incident.reference is not None or lab.sides.candidate.engine.name not in {REFERENCE, "fake"}
+
+
+def _is_quantized(lab: Lab) -> bool:
+    config = lab.sides.files.get("candidate", {}).get(file_swap.CONFIG, b"")
+    return lab.sides.candidate.engine.name != REFERENCE and b"quantization_config" in config
+
+
+def _differences(found: Sides) -> tuple[FileDifference, ...]:
+    if not found.both_at_hand:
+        return ()
+    return file_swap.differences(found.files["candidate"], found.files["baseline"])
+
+
+def _case(lab: Lab, incident: Incident, differences: tuple[FileDifference, ...]) -> Case:
+    return Case(
+        experiments=tuple(lab.experiments),
+        temperature=lab.asks["candidate"].temperature,
+        concurrency=incident.concurrency,
+        files_compared=lab.sides.both_at_hand,
+        differences=differences,
+        engine_is_reference=lab.sides.candidate.engine.name == REFERENCE,
+    )

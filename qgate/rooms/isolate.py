@@ -1,0 +1,116 @@
+"""An incident that was reproduced in, one thing changed at a time, experiments out. Touches engines and the store.
+
+Cheapest first: what is a matter of the request, then what needs another server. All of an engine's settings are changed
+at once first: where the failure stays, one start has cleared them all; where it goes, they are tried one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from qgate.judge import suspects
+from qgate.judge.asks import Ask, Factor, cheap_factors, defaults_taken, ladder, with_fields
+from qgate.judge.effects import ROUNDS
+from qgate.levers import Lever, load_isolating
+from qgate.ports import load_engine
+from qgate.rooms.lab import Lab, Wanted
+from qgate.rooms.replay import Setup
+from qgate.rooms.sides import REFERENCE, with_engine, with_lever
+from qgate.schemas.incident import Incident
+from qgate.schemas.repro import Arm, Cost
+
+REQUEST: Cost = "new request"
+RESTART: Cost = "server restart"
+ALL = f"{suspects.LEVER}all"
+
+
+def of_the_request(lab: Lab, incident: Incident, arm: Arm) -> None:
+    """Every factor that is a matter of the request, in one arm. Raises EngineError only for the store's sake."""
+    setup, ask = lab.sides.setups[arm], lab.asks[arm]
+    own = defaults_taken(incident.request.body, lab.sides.own_defaults[arm])
+    for factor in cheap_factors(ask, own):
+        if arm == "candidate" or factor.name != suspects.NAN:
+            lab.run(factor, setup, REQUEST, _few_of(lab, factor, arm))
+    greedy = lab.find(suspects.GREEDY, arm)
+    if arm == "candidate" and greedy is not None and greedy.effect != "kept":
+        for factor in ladder(ask):
+            lab.run(factor, setup, REQUEST, lambda count: max(count.tries, ROUNDS[1]))
+    for lever in _levers(setup, lab) if arm == "candidate" else ():
+        if not lever.needs_start:
+            lab.run(_pulled(lever, with_fields(ask, lever.request)), setup, REQUEST)
+
+
+def _few_of(lab: Lab, factor: Factor, arm: Arm) -> Wanted | None:
+    """A few tries are enough where no count decides: one seed, NaN, and an unquantized arm that does not fail."""
+    well = arm == "baseline" and (found := lab.find(suspects.AS_FILED, arm)) is not None and found.effect == "gone"
+    if factor.name in {"one_seed", suspects.NAN} or well:
+        return lambda count: max(count.tries, ROUNDS[0])
+    return None
+
+
+def by_reference(lab: Lab, incident: Incident) -> None:
+    """The same checkpoints in another engine. PluginError, EnvError: it is not to be had."""
+    engine = load_engine(incident.reference.engine if incident.reference else REFERENCE)
+    env = incident.reference.env if incident.reference else None
+    options = engine.options.model_validate(incident.reference.options if incident.reference else {})
+    for arm, setup in lab.sides.setups.items():
+        if arm in lab.sides.checkpoints:
+            factor = Factor(
+                suspects.REFERENCE, f"in the engine {engine.name}", "a bad kernel from bad weights", lab.asks[arm]
+            )
+            lab.run(factor, with_engine(setup, engine, env, options), RESTART)
+
+
+def of_the_engine(lab: Lab, *, every: bool) -> None:
+    """The engine's settings: all at once, then one by one where that mends it, or where `every` one is wanted."""
+    setup, ask = lab.sides.candidate, lab.asks["candidate"]
+    levers = [lever for lever in _levers(setup, lab) if lever.needs_start]
+    if len(levers) > 1:
+        names = ", ".join(lever.change for lever in levers)
+        found = lab.run(
+            Factor(ALL, f"all at once: {names}", "the engine's settings from all else", ask),
+            _with_all(setup, lab, [lever.name for lever in levers]),
+            RESTART,
+        )
+        if found.effect == "kept" and not every:
+            return
+    for lever in levers:
+        lab.run(_pulled(lever, ask), with_lever(setup, lever), RESTART)
+        if every and "baseline" in lab.sides.checkpoints:
+            baseline = lab.sides.setups["baseline"]
+            lab.run(_pulled(lever, lab.asks["baseline"]), with_lever(baseline, lever), RESTART)
+
+
+def _pulled(lever: Lever, ask: Ask) -> Factor:
+    return Factor(f"{suspects.LEVER}{lever.name}", lever.change, lever.separates, ask)
+
+
+def _levers(setup: Setup, lab: Lab) -> Sequence[Lever]:
+    isolating = load_isolating(setup.engine.name)
+    facts = lab.replayer.facts(lab.sides.candidate)
+    return () if isolating is None or facts is None else isolating.levers(setup.options, facts)
+
+
+def _with_all(setup: Setup, lab: Lab, names: Sequence[str]) -> Setup:
+    """Pulled one after the other, since two may change the same option."""
+    for name in names:
+        lever = next((lever for lever in _levers(setup, lab) if lever.name == name), None)
+        setup = setup if lever is None else with_lever(setup, lever)
+    return setup
+
+
+def not_isolated(lab: Lab, incident: Incident) -> Iterator[str]:
+    """What cannot be changed here, and why."""
+    if incident.candidate.url is not None:
+        yield (
+            "the candidate is a running server: its kernels, KV cache, graphs, parallelism, chat template, EOS tokens and "
+            "weights cannot be changed from here; name its checkpoint instead of its URL"
+        )
+    elif load_isolating(lab.sides.candidate.engine.name) is None:
+        yield f"the engine {lab.sides.candidate.engine.name} does not say what of it could be at fault"
+    if incident.baseline is None:
+        yield "there is no baseline: whether the model itself does it cannot be told; name one under `baseline`"
+    elif incident.baseline.url is not None:
+        yield "the baseline is a running server: its files cannot be compared with the candidate's"
+    if load_isolating(lab.sides.candidate.engine.name) and incident.concurrency == 1:
+        yield "load: it was filed with one request in flight"

@@ -1,0 +1,71 @@
+"""A factor and an arm in, an experiment out: what every experiment of an incident shares. Touches engines and the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from qgate.errors import EngineError
+from qgate.judge.asks import Ask, Factor
+from qgate.judge.effects import Count, wanted_changed
+from qgate.judge.experiments import experiment, num_nonfinite, refused
+from qgate.judge.recognise import Recogniser
+from qgate.rooms.replay import Replayer, Setup, replay, tries
+from qgate.rooms.sides import Sides
+from qgate.schemas.minimised import Body
+from qgate.schemas.repro import Arm, Cost, Experiment
+
+Wanted = Callable[[Count], int]
+
+
+@dataclass
+class Lab:
+    """Where experiments are run, and what was found so far."""
+
+    replayer: Replayer
+    sides: Sides
+    recogniser: Recogniser
+    asks: Mapping[Arm, Ask]
+    """The request as filed: equal in both arms, but where a server's own defaults are not known."""
+    experiments: list[Experiment] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def filed(self) -> Count | None:
+        """The candidate's count as filed, once it was asked."""
+        return next((Count(each.failures, each.tries) for each in self.experiments), None)
+
+    def run(self, factor: Factor, setup: Setup, cost: Cost, wanted: Wanted | None = None) -> Experiment:
+        """Run one experiment and note it; an engine that fails makes it one that was refused. Raises EngineError where
+        the candidate cannot be asked as filed: then there is nothing to isolate."""
+        filed = self.filed
+        enough = wanted or (lambda count: wanted_changed(count, filed or Count(0, 0)))
+        try:
+            found, answers = replay(self.replayer, setup, factor, self.recogniser, enough)
+        except EngineError as error:
+            if filed is None:
+                raise
+            return self._refuse(factor, setup.arm, error, cost)
+        done = experiment(factor, setup.arm, found, filed, cost=cost).model_copy(
+            update={"engine": setup.engine.name, "key": setup.key, "nonfinite": num_nonfinite(answers)}
+        )
+        self.experiments.append(done)
+        self.replayer.watcher.note(f"{setup.arm}, {factor.change}: {done.failures} of {done.tries} fail")
+        return done
+
+    def _refuse(self, factor: Factor, arm: Arm, error: EngineError, cost: Cost) -> Experiment:
+        said = error.message.splitlines()[0]
+        self.replayer.watcher.note(f"{arm}, {factor.change}: {said}")
+        done = refused(factor, arm, said, cost=cost)
+        self.experiments.append(done)
+        return done
+
+    def tries(self, body: Body, num: int) -> Sequence[bool]:
+        """Whether each of the first `num` tries of a body failed, of the candidate as filed (see schemas.repro.Tries)."""
+        ask = replace(self.asks["candidate"], body=body)
+        answers = self.replayer.answers(self.sides.candidate, ask, num)
+        return [each.failed for each in tries(answers, ask, self.recogniser)[:num] if each.came]
+
+    def find(self, factor: str, arm: Arm = "candidate") -> Experiment | None:
+        """An experiment that was run."""
+        return next((each for each in self.experiments if (each.factor, each.arm) == (factor, arm)), None)

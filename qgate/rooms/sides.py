@@ -1,0 +1,165 @@
+"""A loaded incident in, what serves each arm out: engines, tools, checkpoints. Reads disk and network; unpacks GGUF files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from qgate.io import artefact, envs
+from qgate.io.files import disk_errors, sha256_file
+from qgate.io.incident import LoadedIncident, LoadedSide
+from qgate.io.store import Store
+from qgate.io.view import read_files
+from qgate.judge import file_swap
+from qgate.judge.request_body import server_defaults
+from qgate.levers import Lever
+from qgate.plan import dequantize_key
+from qgate.ports import Engine, Tool, Watcher, load_engine
+from qgate.rooms.obtain import GGUF_LOCK, GGUF_WORKER, dequantize, gguf_sha256, obtain_model
+from qgate.rooms.replay import Setup
+from qgate.schemas.base import content_key
+from qgate.schemas.checkpoint import Checkpoint
+from qgate.schemas.incident import Side
+from qgate.schemas.recipe import GgufSource
+from qgate.schemas.repro import Arm
+
+DTYPES = {"half": "float16", "float": "float32"}
+REFERENCE = "transformers"
+"""The engine that others are held against: it runs a checkpoint's arithmetic without special kernels."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What answers in each arm."""
+
+    setups: Mapping[Arm, Setup]
+    checkpoints: Mapping[Arm, Checkpoint]
+    """Missing for an arm at a URL."""
+    files: Mapping[Arm, file_swap.Files]
+    """Their small files, by name."""
+    own_defaults: Mapping[Arm, Mapping[str, Any]]
+    """Sampling values that each would fill in by itself."""
+
+    @property
+    def candidate(self) -> Setup:
+        """As filed."""
+        return self.setups["candidate"]
+
+    @property
+    def both_at_hand(self) -> bool:
+        """Whether both checkpoints are."""
+        return len(self.checkpoints) == 2
+
+
+def sides(loaded: LoadedIncident, store: Store, folder: Path, watcher: Watcher) -> Sides:
+    """Look up all that the incident names. Raises PluginError, EnvError, CheckpointError, QuantizeError, StoreError."""
+    setups: dict[Arm, Setup] = {}
+    checkpoints: dict[Arm, Checkpoint] = {}
+    files: dict[Arm, file_swap.Files] = {}
+    defaults: dict[Arm, Mapping[str, Any]] = {}
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    for arm, side in loaded.sides.items():
+        dtype = _dtype(side, {})
+        if side.side.checkpoint is not None:
+            checkpoints[arm] = _checkpoint(side.side, arm, store, folder, watcher)
+            files[arm] = read_files(checkpoints[arm].path, file_swap.SMALL_FILES)
+            dtype = _dtype(side, files[arm])
+        if arm == "baseline" and loaded.incident.baseline is not None and loaded.incident.baseline.dtype == "auto":
+            dtype = setups["candidate"].dtype
+        setups[arm] = _setup(arm, side, checkpoints.get(arm), folder, dtype)
+        defaults[arm] = _own_defaults(side, files.get(arm, {}))
+    return Sides(setups, checkpoints, files, defaults)
+
+
+def _setup(arm: Arm, loaded: LoadedSide, checkpoint: Checkpoint | None, folder: Path, dtype: str) -> Setup:
+    engine = load_engine(loaded.side.engine_name)
+    tool = tool_of(engine, loaded.side.env)
+    address = content_key({"url": loaded.side.url, "model": loaded.side.model, "repro": folder.name})
+    return Setup(
+        arm=arm,
+        engine=engine,
+        tool=tool,
+        device=engine.device(tool),
+        options=loaded.options,
+        dtype=dtype,
+        folder=folder if checkpoint is None else checkpoint.path,
+        digest=address if checkpoint is None else checkpoint.digest,
+        workers=_workers(engine),
+        max_model_len=loaded.launched.max_model_len,
+    )
+
+
+def tool_of(engine: Engine, env: str | None) -> Tool:
+    """The environment that an engine runs in. Raises EnvError."""
+    spec = env or engine.lock
+    return Tool(python=Path(), identity="none") if spec is None else envs.resolve(spec)
+
+
+def with_lever(setup: Setup, *levers: Lever) -> Setup:
+    """The setup with these levers pulled."""
+    options = setup.options.model_dump()
+    for lever in levers:
+        options |= _merged(options, lever.options)
+    dtype = next((lever.dtype for lever in levers if lever.dtype), setup.dtype)
+    return replace(setup, options=type(setup.options).model_validate(options), dtype=dtype)
+
+
+def _merged(options: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Variables are added to those that are there; everything else takes the place of what is there."""
+    return {name: {**options[name], **value} if isinstance(value, dict) else value for name, value in changed.items()}
+
+
+def with_engine(setup: Setup, engine: Engine, env: str | None, options: BaseModel) -> Setup:
+    """The same checkpoint in another engine."""
+    tool = tool_of(engine, env)
+    return replace(
+        setup, engine=engine, tool=tool, device=engine.device(tool), options=options, workers=_workers(engine)
+    )
+
+
+def with_checkpoint(setup: Setup, checkpoint: Checkpoint) -> Setup:
+    """Another checkpoint in the same engine."""
+    return replace(setup, folder=checkpoint.path, digest=checkpoint.digest)
+
+
+def _workers(engine: Engine) -> str:
+    return hashlib.sha256("".join(sha256_file(worker) for worker in engine.workers).encode()).hexdigest()
+
+
+def _checkpoint(side: Side, arm: Arm, store: Store, folder: Path, watcher: Watcher) -> Checkpoint:
+    source = side.checkpoint
+    assert source is not None
+    if not isinstance(source, GgufSource):
+        return obtain_model(source, arm)
+    dtype = "float16" if side.dtype in {"auto", "float32"} else side.dtype
+    tool = envs.resolve(GGUF_LOCK)
+    key = dequantize_key(gguf_sha256(source), dtype, tool.identity, sha256_file(GGUF_WORKER))
+
+    def make(made: Path) -> None:
+        output = made / "model"
+        output.mkdir()
+        with watcher.task(f"{arm}: unpacking {source.gguf.name}", None):
+            artefact.save(made / "checkpoint.json", dequantize(source, dtype, tool, output, folder / "work" / arm))
+
+    found = store.obtain("checkpoints", key, make)
+    stored = artefact.load(found / "checkpoint.json", Checkpoint)
+    return stored.model_copy(update={"path": (found / "model").absolute(), "name": arm})
+
+
+def _dtype(loaded: LoadedSide, files: file_swap.Files) -> str:
+    said = loaded.side.dtype if loaded.side.dtype != "auto" else loaded.launched.dtype
+    if said in {None, "auto"}:
+        said = file_swap.arithmetic(files)
+    return DTYPES.get(said or "float16", said or "float16")
+
+
+def _own_defaults(loaded: LoadedSide, files: file_swap.Files) -> dict[str, Any]:
+    if not loaded.launched.own_sampling_defaults:
+        return {}
+    return server_defaults(file_swap.generation_config(files))

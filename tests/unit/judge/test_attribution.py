@@ -1,0 +1,191 @@
+"""A cause is named only with the experiment that separates it from the next likely one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qgate.judge import suspects
+from qgate.judge.attribution import NEAREST, attribute
+from qgate.judge.effects import Count, effect
+from qgate.judge.suspects import Case
+from qgate.schemas.repro import Arm, Attribution, Experiment, FileDifference
+
+ALWAYS, NEVER = (20, 20), (0, 20)
+FACTORS = (
+    suspects.GREEDY, suspects.ONE_AT_A_TIME, suspects.TEMPLATE, suspects.CONFIGURATION, suspects.REFERENCE,
+    suspects.DEQUANTIZED, "engine:eager",
+)  # fmt: skip
+Seen = dict[tuple[str, Arm], tuple[int, int]]
+
+
+def case(seen: Seen, *, filed: tuple[int, int] = ALWAYS, **fields: object) -> Case:
+    experiments = [experiment(factor, arm, counts, filed) for (factor, arm), counts in seen.items()]
+    values: dict[str, object] = {"temperature": 0.7, "concurrency": 1, "files_compared": True, **fields}
+    return Case((experiment("as_filed", "candidate", filed, filed), *experiments), **values)  # type: ignore[arg-type]
+
+
+def experiment(factor: str, arm: Arm, counts: tuple[int, int], filed: tuple[int, int]) -> Experiment:
+    found = None if (factor, arm) == ("as_filed", "candidate") else effect(Count(*counts), Count(*filed))
+    return Experiment(
+        factor=factor, arm=arm, change=factor, cost="new request", failures=counts[0], tries=counts[1], effect=found
+    )
+
+
+def cause(seen: Seen, **fields: object) -> tuple[str, str | None]:
+    found = attribute(case(seen, **fields))  # type: ignore[arg-type]
+    return found.cause, found.confidence
+
+
+CLEAN: Seen = {("as_filed", "baseline"): NEVER, ("greedy", "candidate"): ALWAYS, ("greedy", "baseline"): NEVER}
+TEMPLATE = FileDifference(where="t", of="template_or_tokenizer", candidate="a", baseline="b")
+EOS = FileDifference(where="e", of="eos_or_configuration", candidate="a", baseline="b")
+
+
+@pytest.mark.parametrize(
+    ("seen", "fields", "expected"),
+    [
+        (CLEAN | {("reference_engine", "candidate"): ALWAYS}, {}, ("weights", "high")),
+        (CLEAN | {("dequantized", "candidate"): ALWAYS}, {}, ("weights", "high")),
+        (CLEAN, {"engine_is_reference": True}, ("weights", "high")),
+        (CLEAN | {("reference_engine", "candidate"): NEVER}, {}, ("kernel_or_engine", "high")),
+        (CLEAN | {("engine:eager", "candidate"): NEVER}, {}, ("kernel_or_engine", "high")),
+        (CLEAN | {("template", "candidate"): NEVER}, {"differences": (TEMPLATE,)}, ("template_or_tokenizer", "high")),
+        (
+            CLEAN | {("configuration", "candidate"): NEVER},
+            {"differences": (EOS,)},
+            ("eos_or_configuration", "high"),
+        ),
+        (
+            CLEAN | {("one_at_a_time", "candidate"): NEVER, ("reference_engine", "candidate"): NEVER},
+            {"concurrency": 8},
+            ("nondeterminism_under_load", "high"),
+        ),
+        (
+            {("as_filed", "baseline"): ALWAYS, ("greedy", "candidate"): NEVER, ("greedy", "baseline"): NEVER},
+            {"engine_is_reference": True},
+            ("sampling", "high"),
+        ),
+        (
+            {("as_filed", "baseline"): ALWAYS, ("greedy", "candidate"): ALWAYS, ("greedy", "baseline"): ALWAYS},
+            {"engine_is_reference": True},
+            ("baseline_too", "high"),
+        ),
+        ({("as_filed", "baseline"): ALWAYS}, {"temperature": 0.0}, ("baseline_too", "medium")),
+        (
+            {("as_filed", "baseline"): ALWAYS, ("reference_engine", "baseline"): NEVER},
+            {"temperature": 0.0},
+            ("kernel_or_engine", "high"),
+        ),
+    ],
+)
+def test_each_cause_is_named_by_its_experiments(
+    seen: Seen, fields: dict[str, object], expected: tuple[str, str]
+) -> None:
+    assert cause(seen, **fields) == expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "fields", "missing"),
+    [
+        ({}, {}, suspects.WANT_GREEDY),
+        ({("greedy", "candidate"): NEVER}, {}, suspects.WANT_BASELINE),
+        (CLEAN, {}, suspects.WANT_KERNEL),
+        (CLEAN | {("reference_engine", "candidate"): ALWAYS}, {"differences": (EOS,)}, suspects.WANT_CONFIGURATION),
+        (CLEAN | {("reference_engine", "candidate"): ALWAYS}, {"concurrency": 8}, suspects.WANT_LOAD),
+        (CLEAN | {("reference_engine", "candidate"): ALWAYS}, {"files_compared": False}, suspects.WANT_TEMPLATE),
+        ({("as_filed", "baseline"): ALWAYS}, {}, suspects.WANT_GREEDY),
+    ],
+)
+def test_without_the_separating_experiment_no_cause_is_named(
+    seen: Seen, fields: dict[str, object], missing: str
+) -> None:
+    found = attribute(case(seen, **fields))  # type: ignore[arg-type]
+    assert found.cause == "undetermined"
+    assert found.confidence is None
+    assert missing in found.would_raise
+    assert found.summary.endswith(f"missing: {found.would_raise[0]}")
+
+
+def test_nothing_failed_is_not_reproduced_with_the_rate_that_is_excluded() -> None:
+    found = attribute(case({}, filed=(0, 29)))
+    assert found.cause == "not_reproduced"
+    assert "29 tries: a failure rate above 9.8%" in found.summary
+
+
+def test_either_of_two_swaps_mending_it_is_no_cause() -> None:
+    seen = CLEAN | {("template", "candidate"): NEVER, ("configuration", "candidate"): NEVER}
+    assert cause(seen, differences=(TEMPLATE, EOS))[0] == "undetermined"
+
+
+def test_a_logprob_that_is_not_finite_is_no_sampling() -> None:
+    seen: Seen = {("as_filed", "baseline"): ALWAYS, ("greedy", "candidate"): NEVER, ("greedy", "baseline"): NEVER}
+    made = case(seen, engine_is_reference=True)
+    nan = experiment("look_for_nan", "candidate", ALWAYS, ALWAYS).model_copy(update={"nonfinite": 3})
+    found = attribute(Case((*made.experiments, nan), 0.7, 1, True, engine_is_reference=True))
+    assert found.cause != "sampling"
+
+
+def test_other_prompt_ids_in_the_arms_keep_the_template_suspect() -> None:
+    seen = CLEAN | {("reference_engine", "candidate"): ALWAYS}
+    made = case(seen, files_compared=False)
+    hashed = tuple(
+        each.model_copy(update={"prompt_sha256": (each.arm,)}) if each.factor == "as_filed" else each
+        for each in made.experiments
+    )
+    found = attribute(Case(hashed, 0.7, 1, files_compared=False))
+    assert found.cause == "undetermined"
+    assert suspects.WANT_TEMPLATE in found.would_raise
+
+
+def test_the_candidate_as_filed_must_have_been_asked() -> None:
+    with pytest.raises(ValueError, match="as filed"):
+        attribute(Case((), 0.7, 1, files_compared=True))
+
+
+counts = st.sampled_from([ALWAYS, NEVER, (3, 20), (0, 2), (10, 20)])
+seen_by_chance = st.dictionaries(
+    st.tuples(st.sampled_from(("as_filed", *FACTORS)), st.sampled_from(["candidate", "baseline"])).filter(
+        lambda key: key != ("as_filed", "candidate")
+    ),
+    counts,
+)
+
+
+@given(
+    seen=seen_by_chance,
+    temperature=st.sampled_from([0.0, 0.7]),
+    concurrency=st.sampled_from([1, 8]),
+    compared=st.booleans(),
+    differences=st.sampled_from([(), (TEMPLATE,), (EOS,), (TEMPLATE, EOS)]),
+    reference=st.booleans(),
+)
+def test_whatever_is_seen_a_named_cause_is_shown_and_its_nearest_are_excluded(
+    seen: Seen,
+    temperature: float,
+    concurrency: int,
+    compared: bool,
+    differences: tuple[FileDifference, ...],
+    reference: bool,
+) -> None:
+    found = attribute(
+        case(
+            seen, temperature=temperature, concurrency=concurrency, files_compared=compared,
+            differences=differences, engine_is_reference=reference,
+        )
+    )  # fmt: skip
+    _is_consistent(found)
+
+
+def _is_consistent(found: Attribution) -> None:
+    states = {each.cause: each for each in found.suspicions}
+    if found.cause == "undetermined":
+        assert found.confidence is None
+        return
+    assert states[found.cause].state == "shown"  # type: ignore[index]
+    assert all(states[rival].state == "excluded" for rival in NEAREST[found.cause])  # type: ignore[index]
+    assert (found.confidence == "high") == all(
+        each.state == "excluded" for each in found.suspicions if each.cause != found.cause
+    )
+    assert found.alpha == 0.01

@@ -68,7 +68,8 @@ def up(number: int, step: int) -> int:
 
 def _pack_quantized(layer: Layer) -> Iterator[Expected]:
     factor, groups, rows = layer.scheme.pack_factor, num_groups(layer), layer.rows
-    yield Expected("weight_packed", ((rows, up(layer.columns, factor)),), I32, is_packed=True)
+    widths = (up(layer.columns, factor), up(layer.columns * layer.scheme.bits, 32))
+    yield Expected("weight_packed", tuple((rows, width) for width in widths), I32, is_packed=True)
     yield Expected("weight_scale", ((rows, groups),), SCALES)
     yield Expected("weight_shape", ((2,),), INTEGERS)
     if not layer.scheme.is_symmetric:

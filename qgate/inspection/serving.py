@@ -109,6 +109,8 @@ def _without_kernel(kinds: Kinds) -> Iterator[Finding]:
     none, slow = Counter[str](), Counter[str]()
     why: dict[str, str] = {}
     for shape, modules in kinds.items():
+        if shape.scheme.order == "group":
+            continue
         choices = [choice for device in kernels.DEVICES if device and (choice := kernels.choose(shape, device))]
         chosen = {choice.kernel for choice in choices}
         for module in modules if choices else ():

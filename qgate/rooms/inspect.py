@@ -6,13 +6,14 @@ from pathlib import Path
 
 from qgate.errors import CheckpointError
 from qgate.inspection import parallel
-from qgate.inspection.examine import Found, examine
+from qgate.inspection.examine import Found, examine, in_order
 from qgate.inspection.layers import quantized_layers
 from qgate.inspection.scheme import promise
 from qgate.inspection.size import measure
 from qgate.io import precision as precisions
 from qgate.io import survey
 from qgate.io.survey import Survey
+from qgate.rooms.weigh import weigh
 from qgate.schemas.inspection import Finding, Inspection
 
 
@@ -26,7 +27,13 @@ def inspect(
     mine = survey.survey(checkpoint)
     theirs = survey.survey(baseline) if baseline is not None else None
     found = examine(mine.facts, theirs.facts if theirs is not None else None, tensor_parallel_size)
-    return _inspection(checkpoint, baseline, mine, found, tensor_parallel_size)
+    seen = _inspection(checkpoint, baseline, mine, found, tensor_parallel_size)
+    if not weights or theirs is None or seen.errors:
+        return seen
+    weighed = weigh(mine, theirs, found.layers)
+    findings = in_order([*found.findings, *weighed.findings])
+    checked = (*seen.checked, "weights")
+    return seen.model_copy(update={"findings": findings, "layers": weighed.errors, "checked": checked})
 
 
 def tensor_parallel(checkpoint: Path, tensor_parallel_size: int) -> tuple[Finding, ...]:

@@ -1,0 +1,190 @@
+"""Two surveyed checkpoints in, the errors of every quantized layer out: weights streamed by rows, in threads. Reads disk.
+
+Of each layer at most ROWS rows are held at a time, so that memory does not grow with the model.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qgate.inspection import weights
+from qgate.inspection.dequantize import STEP, is_read, rows_of
+from qgate.inspection.facts import FLOATS
+from qgate.inspection.layers import IN_LAYER, Layer
+from qgate.inspection.packing import expected
+from qgate.inspection.scheme import quantization_of
+from qgate.inspection.weights import Factors
+from qgate.io.survey import Survey
+from qgate.schemas.inspection import Finding, LayerError
+
+Floats = NDArray[np.float32]
+ELEMENTS = 1 << 16
+"""Weights that one step holds: arrays of 256 kB stay in a core's cache and are not mapped anew each time."""
+NORMS = (
+    (re.compile(r"attn\.|attention\."), ("input_layernorm", "ln_1", "attention_norm", "norm1")),
+    (re.compile(r""), ("pre_feedforward_layernorm", "post_attention_layernorm", "ln_2", "ffn_norm", "norm2")),
+)
+"""Which norm feeds a layer: those of the attention, and all others."""
+FED_BY_NORM = re.compile(
+    r"(q|k|v|qkv|q_a|kv_a|gate|up|gate_up)_proj(_with_mqa)?$|\.(w1|w3|c_fc|c_attn|fc1|dense_h_to_4h)$"
+)
+NEXT = {"v_proj": "o_proj", "up_proj": "down_proj", "w3": "w2"}
+"""Layers whose rows AWQ scales against the next one's columns."""
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """What the weights say."""
+
+    errors: tuple[LayerError, ...]
+    """Largest first."""
+    findings: tuple[Finding, ...]
+
+
+@dataclass
+class Pair:
+    """The checkpoint, its baseline, and the factors that move scales back, by layer."""
+
+    mine: Survey
+    theirs: Survey
+    factors: dict[str, Factors] = field(default_factory=dict)
+    zero_step: int = 1
+
+
+def weigh(mine: Survey, theirs: Survey, layers: tuple[Layer, ...]) -> Weighed:
+    """Compare every layer that the baseline has in the same size, and the tensors that were not quantized."""
+    said = quantization_of(mine.facts.config) or {}
+    if said.get("transform_config"):
+        return Weighed(
+            (), (weights.WEIGHTS_NOT_COMPARED.at("config.json: transform_config", "the weights were rotated"),)
+        )
+    known = [layer for layer in layers if is_read(layer) and _is_alike(layer, theirs)]
+    pair = Pair(mine, theirs, zero_step=0 if said.get("checkpoint_format") == "gptq_v2" else 1)
+    for layer in known:
+        pair.factors[layer.module] = _of_norm(layer, pair)
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="weigh") as pool:
+        errors = dict(
+            zip((layer.module for layer in known), pool.map(lambda layer: _error(layer, pair), known), strict=True)
+        )
+        for two in _fold(known, errors, pair):
+            again = {
+                layer.module: error
+                for layer, error in zip(two, pool.map(lambda each: _error(each, pair), two), strict=True)
+            }
+            if all(error.relative_error < errors[module].relative_error for module, error in again.items()):
+                errors |= again
+        plain = dict(pool.map(lambda name: (name, _difference(name, pair)), _plain(pair)))
+    in_order = tuple(sorted(errors.values(), key=lambda error: -error.relative_error))
+    left = [layer.module for layer in layers if layer.module not in errors]
+    findings = [*weights.check(in_order, known), *weights.check_plain(plain)]
+    if left:
+        findings.append(weights.WEIGHTS_NOT_COMPARED.at(left, "its format, or the baseline's size, is another one"))
+    return Weighed(in_order, tuple(findings))
+
+
+def _is_alike(layer: Layer, theirs: Survey) -> bool:
+    header = theirs.facts.headers.get(f"{layer.module}.weight")
+    return header is not None and header.dtype in FLOATS and header.shape == (layer.rows, layer.columns)
+
+
+def _steps(layer: Layer) -> Iterator[slice]:
+    rows = max(STEP, ELEMENTS // layer.columns // STEP * STEP)
+    for start in range(0, layer.rows, rows):
+        yield slice(start, min(start + rows, layer.rows))
+
+
+def _chunks(layer: Layer, pair: Pair) -> Iterator[tuple[slice, Floats, Floats]]:
+    """Rows, the checkpoint's weights and the baseline's."""
+    data = pair.mine.data
+    names = {each.name: f"{layer.module}.{each.name}" for each in expected(layer)}
+    parts = {name: data.decoded(stored) for name, stored in names.items() if stored in data.tensors}
+    for rows in _steps(layer):
+        theirs = pair.theirs.data.rows(f"{layer.module}.weight", rows)
+        yield rows, rows_of(layer, parts, rows, pair.zero_step), theirs
+
+
+def _error(layer: Layer, pair: Pair) -> LayerError:
+    factors = pair.factors[layer.module]
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = [weights.compare(mine, theirs, factors.of(rows)) for rows, mine, theirs in _chunks(layer, pair)]
+        return weights.layer_error(layer.module, sums)
+
+
+def _of_norm(layer: Layer, pair: Pair) -> Factors:
+    """The weights of the norm that feeds the layer, on both sides."""
+    place = IN_LAYER.match(layer.module)
+    if place is None or not FED_BY_NORM.search(layer.module):
+        return Factors()
+    names = next(names for pattern, names in NORMS if pattern.search(place[3]))
+    for name in (f"{place[1]}{place[2]}.{norm}.weight" for norm in names):
+        if name in pair.theirs.data.tensors and name in pair.mine.data.tensors:
+            mine, theirs = (_norm(side, name) for side in (pair.mine, pair.theirs))
+            fits = mine.shape == theirs.shape == (layer.columns,)
+            return Factors() if not fits or np.array_equal(mine, theirs) else Factors(None, mine, theirs)
+    return Factors()
+
+
+def _norm(side: Survey, name: str) -> Floats:
+    """Gemma's norms multiply by one more than their weights."""
+    offset = 1 if str(side.facts.config.get("model_type", "")).startswith("gemma") else 0
+    return side.data.floats(name) + np.float32(offset)
+
+
+def _fold(layers: list[Layer], errors: Mapping[str, LayerError], pair: Pair) -> list[tuple[Layer, Layer]]:
+    """Layers whose rows and next layer's columns were scaled against each other; notes the factors."""
+    by_module = {layer.module: layer for layer in layers}
+    moved = []
+    for layer in layers:
+        parent, _, name = layer.module.rpartition(".")
+        after = by_module.get(f"{parent}.{NEXT.get(name, '')}")
+        if after is None or after.columns != layer.rows or errors[after.module].relative_error < weights.OUTLIER_LEAST:
+            continue
+        rows, columns = _fit(layer, pair, axis=1), _fit(after, pair, axis=0)
+        if weights.are_folded(rows, columns):
+            pair.factors[layer.module] = replace(pair.factors[layer.module], rows=rows)
+            pair.factors[after.module] = Factors(columns=np.float32(1) / rows)
+            moved.append((layer, after))
+    return moved
+
+
+def _fit(layer: Layer, pair: Pair, axis: int) -> Floats:
+    """Factors of all rows (axis 1), or of all columns from as many rows as one step holds (axis 0)."""
+    found = []
+    factors = pair.factors[layer.module]
+    for rows, mine, theirs in _chunks(layer, pair):
+        found.append(weights.fit(mine, theirs, factors.of(rows), axis))
+        if axis == 0:
+            return found[0]
+    return np.concatenate(found)
+
+
+def _plain(pair: Pair) -> list[str]:
+    """Plain tensors of both, but for the norms, into which scales may have been moved."""
+    mine, theirs = pair.mine.facts.headers, pair.theirs.facts.headers
+    return [
+        name
+        for name, header in mine.items()
+        if len(header.shape) == 2 and header.dtype in FLOATS and name in theirs and theirs[name].shape == header.shape
+        and theirs[name].dtype in FLOATS and not IN_LAYER.match(name)
+    ]  # fmt: skip
+
+
+def _difference(name: str, pair: Pair) -> float:
+    """Relative, over the whole tensor, some rows at a time."""
+    height, width = pair.mine.facts.headers[name].shape
+    step = max(1, ELEMENTS // max(1, width))
+    error = base = 0.0
+    for start in range(0, height, step):
+        rows = slice(start, min(start + step, height))
+        theirs = pair.theirs.data.rows(name, rows)
+        difference = theirs - pair.mine.data.rows(name, rows)
+        error += float(np.vdot(difference, difference))
+        base += float(np.vdot(theirs, theirs))
+    return float(np.sqrt(error / base)) if base > 0 else float(np.sqrt(error))

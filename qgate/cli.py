@@ -139,9 +139,24 @@ def _evalset_verbs(verbs: Any) -> None:
     lock = _verb(what, "lock", "evalset:lock", "pin a set's files as they are; its version rises where they changed")
     lock.add_argument("folder", type=Path)
     lock.add_argument("--keep-version", action="store_true", help="for a set that nobody has used yet")
-    new = _verb(what, "new", "evalset:new", "make a set from questions with answers, or from recorded chat requests")
+    new = _verb(what, "new", "evalset:new", "make a set from questions, recorded chat requests, or a table's columns")
     new.add_argument("folder", type=Path)
-    new.add_argument("--from", dest="source", type=Path, required=True, metavar="FILE.jsonl")
+    source = new.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--from", dest="source", type=Path, metavar="FILE",
+        help="JSON lines; with --map also csv, parquet, arrow, or a folder of them",
+    )  # fmt: skip
+    source.add_argument("--dataset", metavar="ID", help="a dataset of the Hugging Face hub")
+    new.add_argument("--revision", metavar="COMMIT", help="of the dataset; a branch is resolved and its commit recorded")
+    new.add_argument("--split", metavar="NAME", help="of the dataset (default: test) or of a saved folder")
+    new.add_argument("--config", metavar="NAME", help="of the dataset, where it has several")
+    new.add_argument(
+        "--map", action="append", default=[], metavar="FIELD=COLUMN",
+        help="e.g. prompt=question answer=answers.text; a text with {column} in it is filled in",
+    )  # fmt: skip
+    new.add_argument("--scorer", metavar="NAME", help="scorer of every row")
+    new.add_argument("--limit", type=int, metavar="N", help="only N rows, the same ones wherever they stand")
+    new.add_argument("--env", default="lm-eval", metavar="ENV", help="environment that has `datasets` (default: lm-eval)")
     new.add_argument("--description", default="", help="one line for evalset.yaml")
     new.add_argument("--license", default="LicenseRef-unknown", help="SPDX id")
     new.add_argument("--skip-bad", action="store_true", help="leave bad lines out instead of refusing the file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from rich.console import Console
@@ -10,13 +11,18 @@ from rich.table import Table
 from rich.text import Text
 
 from qgate.errors import EvalsetError, ExitCode
-from qgate.io import evalset_new, evalsets
+from qgate.io import evalset_new, evalsets, row_map, rows
+from qgate.io.dataset import HubDataset, fetch
+from qgate.io.evalset_import import Imported
+from qgate.io.evalset_new import Terms
 from qgate.io.evalset_stats import stats as count
 from qgate.schemas.evalset import Evalset, Item
 from qgate.schemas.recipe import EvalsetUse
 
 PREVIEW_CHARS = 60
 MOST_VALUES_SHOWN = 40
+LINES = frozenset({".jsonl", ".json", ".ndjson", ".txt", ""})
+"""Suffixes of files that are read as questions or requests, line by line."""
 
 
 def list_sets(arguments: argparse.Namespace) -> ExitCode:
@@ -82,22 +88,61 @@ def stats(arguments: argparse.Namespace) -> ExitCode:
 
 
 def new(arguments: argparse.Namespace) -> ExitCode:
-    """Make a set from a JSONL file of questions or recorded requests. Raises EvalsetError, StoreError."""
-    imported = evalset_new.new(
-        arguments.folder,
-        arguments.source,
-        description=arguments.description,
-        license_id=arguments.license,
-        skip_bad=arguments.skip_bad,
-    )
+    """Make a set from questions, recorded requests, or columns of a table. Raises EvalsetError, StoreError."""
+    evalset_new.refuse_existing(arguments.folder)
+    if arguments.map or arguments.dataset:
+        name, imported = arguments.dataset or str(arguments.source), _of_columns(arguments)
+    elif arguments.source.suffix not in LINES:
+        raise EvalsetError(
+            f"{arguments.source} is a table: which column is what?",
+            advice="--map prompt=COLUMN --map answer=COLUMN --scorer NAME",
+        )
+    else:
+        name = str(arguments.source)
+        imported = evalset_new.new(
+            arguments.folder,
+            arguments.source,
+            description=arguments.description,
+            license_id=arguments.license,
+            skip_bad=arguments.skip_bad,
+        )
     console = Console()
     if imported.faults:
         console.print(f"{len(imported.faults)} bad lines were left out:", soft_wrap=True)
-        console.print(Text(evalset_new.tell(imported.faults, arguments.source)), soft_wrap=True)
+        console.print(Text(evalset_new.tell(imported.faults, name)), soft_wrap=True)
     if imported.num_secrets:
         console.print(f"{imported.num_secrets} secrets were removed")
     console.print(f"{arguments.folder}: {len(imported.items)} items; name it in a recipe by this path", soft_wrap=True)
     return ExitCode.PASS
+
+
+def _of_columns(arguments: argparse.Namespace) -> Imported:
+    """A set from a table, on disk or on the hub, and a map of its columns."""
+    how = row_map.parse(arguments.map, arguments.scorer)
+    revision = arguments.revision
+    if arguments.dataset is None:
+        name, found = str(arguments.source), rows.read(arguments.source, arguments.split)
+    else:
+        if revision is None:
+            raise EvalsetError(
+                f"{arguments.dataset} has no --revision, so tomorrow it may be other rows",
+                advice="name a commit, a tag or a branch; what is recorded is the commit",
+            )
+        hub = HubDataset(arguments.dataset, revision, arguments.split or "test", arguments.config, arguments.env)
+        name, (found, revision) = arguments.dataset, fetch(hub, how.columns)
+    data = row_map.to_lines(found, how, arguments.limit)
+    terms = Terms(arguments.description, arguments.license, _again(arguments, revision))
+    return evalset_new.make(arguments.folder, data, name, terms, skip_bad=arguments.skip_bad)
+
+
+def _again(arguments: argparse.Namespace, revision: str | None) -> str:
+    """The command that makes the very same set."""
+    told = {"from": arguments.source, "dataset": arguments.dataset, "revision": revision, "split": arguments.split}
+    told |= {"config": arguments.config, "scorer": arguments.scorer, "limit": arguments.limit}
+    words = ["qgate", "evalset", "new", str(arguments.folder)]
+    words += [word for name, value in told.items() if value is not None for word in (f"--{name}", str(value))]
+    words += [word for pair in arguments.map for word in ("--map", pair)]
+    return shlex.join(words)
 
 
 def visible(text: str) -> str:

@@ -1,9 +1,10 @@
-"""A new set from one's own JSONL: a file in, a locked set's folder out, whole or not at all. Touches the disk."""
+"""A new set from one's own questions: JSON lines in, a locked set's folder out, whole or not at all. Touches the disk."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -24,17 +25,37 @@ ASIDE = "requests.jsonl"
 MOST_SHOWN = 20
 
 
+@dataclass(frozen=True)
+class Terms:
+    """What evalset.yaml says of a set beside its items."""
+
+    description: str
+    license_id: str
+    generator: str | None = None
+    """The command that makes the very same set."""
+
+
 def new(folder: Path, source: Path, *, description: str, license_id: str, skip_bad: bool = False) -> Imported:
-    """Make the set `folder` from `source` and say what came of its lines. Raises EvalsetError, StoreError.
+    """Make the set `folder` from the lines of `source` and say what came of them. Raises EvalsetError, StoreError.
 
     A bad line refuses the whole file, unless `skip_bad`; every bad line is named either way.
     """
-    if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
-        raise EvalsetError(f"{folder} exists already", advice="name a folder that does not exist yet")
+    refuse_existing(folder)
     try:
         data = source.read_bytes()
     except OSError as error:
         raise EvalsetError(f"cannot read {source}: {error.strerror}") from error
+    return make(folder, data, str(source), Terms(description, license_id), skip_bad=skip_bad)
+
+
+def refuse_existing(folder: Path) -> None:
+    """Raises EvalsetError where there is something already."""
+    if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
+        raise EvalsetError(f"{folder} exists already", advice="name a folder that does not exist yet")
+
+
+def make(folder: Path, data: bytes, source: str, terms: Terms, *, skip_bad: bool = False) -> Imported:
+    """The same from the JSON lines `data`, which messages call `source`."""
     imported = evalset_import.read(data, _check)
     if imported.faults and not skip_bad:
         raise EvalsetError(
@@ -43,11 +64,11 @@ def new(folder: Path, source: Path, *, description: str, license_id: str, skip_b
         )
     if not imported.items:
         raise EvalsetError(f"{source} holds no usable line\n{tell(imported.faults, source)}".rstrip())
-    _write(folder, imported, _head(folder, description, license_id))
+    _write(folder, imported, _head(folder, terms))
     return imported
 
 
-def tell(faults: tuple[Fault, ...], source: Path) -> str:
+def tell(faults: tuple[Fault, ...], source: str) -> str:
     """Bad lines with their numbers, one a line; behind the first twenty only the numbers."""
     shown = [f"  {source}:{fault.line}: {fault.reason}" for fault in faults[:MOST_SHOWN]]
     if len(faults) > MOST_SHOWN:
@@ -63,8 +84,9 @@ def _check(use: ScorerUse) -> None:
         scorers.check(use.name, use.args)
 
 
-def _head(folder: Path, description: str, license_id: str) -> dict[str, Any]:
-    return {"format": 1, "name": folder.name, "version": 1, "description": description, "license": license_id}
+def _head(folder: Path, terms: Terms) -> dict[str, Any]:
+    head = {"format": 1, "name": folder.name, "version": 1, "description": terms.description}
+    return head | {"license": terms.license_id, "generator": terms.generator}
 
 
 def _write(folder: Path, imported: Imported, head: dict[str, Any]) -> None:

@@ -13,13 +13,15 @@ from qgate.errors import PluginError
 from qgate.scorers.builtin import BuiltIn
 from qgate.scorers.constraints import CONSTRAINTS
 from qgate.scorers.exact import CHOICE, EXACT
-from qgate.scorers.likeness import BLEU, CHRF, SIMILARITY
+from qgate.scorers.likeness import BLEU, CHRF, SIMILARITY, TER
 from qgate.scorers.longform import ENUMERATION, FREE_TEXT
 from qgate.scorers.number import NUMBER
+from qgate.scorers.overlap import ROUGE, TOKEN_F1
 from qgate.scorers.presence import CONTAINS_ALL, ORDERED
 
 _BUILT_IN: tuple[BuiltIn[Any], ...] = (
-    BLEU, CHOICE, CHRF, CONSTRAINTS, CONTAINS_ALL, ENUMERATION, EXACT, FREE_TEXT, NUMBER, ORDERED, SIMILARITY,
+    BLEU, CHOICE, CHRF, CONSTRAINTS, CONTAINS_ALL, ENUMERATION, EXACT, FREE_TEXT, NUMBER, ORDERED, ROUGE,
+    SIMILARITY, TER, TOKEN_F1,
 )  # fmt: skip
 _TABLE = {scorer.name: scorer for scorer in _BUILT_IN}
 

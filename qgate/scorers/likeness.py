@@ -1,4 +1,4 @@
-"""`similarity`, `chrf` and `bleu`: how near an answer comes to reference texts. Pure."""
+"""`similarity`, `chrf`, `bleu` and `ter`: how near an answer comes to reference texts. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BLEU_TOKENIZERS = {"zh": "zh", "ja": "char", "th": "char"}
 
 
 class ReferenceArgs(Frozen):
-    """Arguments of `similarity`, `chrf` and `bleu`."""
+    """Arguments of `similarity`, `chrf`, `bleu`, `ter` and `token_f1`."""
 
     values: tuple[Phrase, ...] = Field(min_length=1, description="Reference texts, any of which will do")
 
@@ -34,6 +34,15 @@ def _bleu(text: str, args: ReferenceArgs, language: str) -> float:
 
     metric = BLEU(tokenize=_BLEU_TOKENIZERS.get(primary(language), "13a"), effective_order=True)
     return _share(metric.sentence_score(text, list(args.values)).score)
+
+
+def _ter(text: str, args: ReferenceArgs, language: str) -> float:
+    from sacrebleu.metrics.ter import TER  # noqa: PLC0415 (as above)
+
+    if not normalise(text):
+        return 0.0
+    metric = TER(normalized=True, asian_support=primary(language) in _BLEU_TOKENIZERS)
+    return 1.0 - _share(metric.sentence_score(text, list(args.values)).score)
 
 
 def _share(percent: float) -> float:
@@ -59,4 +68,11 @@ BLEU = BuiltIn(
     "Sentence BLEU by sacrebleu with effective order, over 100; zh by its tokenizer, ja and th by character",
     ReferenceArgs,
     _bleu,
+)
+
+TER = BuiltIn(
+    "ter",
+    "1 − translation edit rate (Snover 2006) by sacrebleu, at least 0: edits and shifts of words per word of a reference",
+    ReferenceArgs,
+    _ter,
 )

@@ -33,7 +33,8 @@ PINNED = {
     "evalset show": "set item",
     "evalset stats": "set",
     "evalset lock": "folder --keep-version",
-    "evalset new": "folder --from --description --license --skip-bad",
+    "evalset new": "folder --from --dataset --revision --split --config --map --scorer --limit --env --description "
+    "--license --skip-bad",
     "inspect": "checkpoint --baseline --json --tensor-parallel-size --no-weights",
     "scan": "file",
     "doctor": "--results",

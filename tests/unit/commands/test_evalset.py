@@ -26,7 +26,9 @@ def test_a_set_is_made_counted_shown_and_locked_again(tmp_path: Path, capsys: py
     source, folder = tmp_path / "in.jsonl", tmp_path / "mine"
     lines = ['{"id": "q1", "prompt": "Say \\u001b[31myes.", "answer": "yes", "scorer": "exact"}', "{"]
     source.write_text("\n".join(lines), encoding="utf-8")
-    wanted = Namespace(folder=folder, source=source, description="d", license="MIT", skip_bad=True)
+    wanted = Namespace(
+        folder=folder, source=source, dataset=None, map=[], description="d", license="MIT", skip_bad=True
+    )
     assert evalset.new(wanted) is ExitCode.PASS
     assert "in.jsonl:2: not JSON" in capsys.readouterr().out.replace("\n", " ")
     assert evalset.stats(Namespace(set=str(folder))) is ExitCode.PASS

@@ -1,4 +1,4 @@
-"""`similarity`, `chrf` and `bleu`: same, near and far texts in every language of the shipped sets."""
+"""`similarity`, `chrf`, `bleu`, `ter`, `rouge` and `token_f1`: same, near and far texts in every language of the shipped sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("name", ["similarity", "chrf", "bleu"])
+@pytest.mark.parametrize("name", ["similarity", "chrf", "bleu", "rouge", "token_f1"])
 @pytest.mark.parametrize("language", sorted(TEXTS))
 def test_same_beats_near_beats_far(name: str, language: str) -> None:
     scorer = scorers.load(name)
@@ -34,3 +34,35 @@ def test_same_beats_near_beats_far(name: str, language: str) -> None:
 
 def test_the_nearest_reference_counts() -> None:
     assert scorers.load("similarity")("lamp", {"values": ["bread", "lamp"]}, "en") == 1.0
+
+
+@pytest.mark.parametrize("language", ["en", "ru", "es", "ar"])
+def test_fewer_edits_leave_more_of_ter(language: str) -> None:
+    scorer = scorers.load("ter")
+    same, near, far = (scorer(text, {"values": [TEXTS[language][0]]}, language) for text in TEXTS[language])
+    assert same == 1.0
+    assert 0.3 < near < 1.0
+    assert far < near - 0.2
+    assert scorer("", {"values": [TEXTS[language][0]]}, language) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "expected"),
+    [
+        ("the cat sat", "a cat sat", 1.0),  # articles do not count
+        ("Cat, sat!", "cat sat down", 0.8),  # P 1, R 2/3
+        ("dog", "cat", 0.0),
+        ("cat cat cat", "cat", 0.5),  # a word counts as often as the reference has it
+    ],
+)
+def test_token_f1_is_squad_s(answer: str, reference: str, expected: float) -> None:
+    assert scorers.load("token_f1")(answer, {"values": [reference]}, "en") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("rouge1", 0.75), ("rouge2", 1 / 3), ("rougeL", 0.5)])
+def test_rouge_by_hand(kind: str, expected: float) -> None:
+    """Three of four words shared, one of three pairs, two in order."""
+    score = scorers.load("rouge")(
+        "gunman police killed the", {"values": ["police killed a gunman"], "kind": kind}, "en"
+    )
+    assert score == pytest.approx(expected)

@@ -67,6 +67,7 @@ def _recipe_verbs(verbs: Any) -> None:
     which = schema.add_mutually_exclusive_group()
     which.add_argument("--engine", metavar="NAME", help="options of this engine")
     which.add_argument("--quantizer", metavar="NAME", help="options of this quantizer")
+    which.add_argument("--incident", action="store_true", help="incident files")
 
 
 def _promotion_verbs(verbs: Any) -> None:
@@ -162,6 +163,45 @@ def _evalset_verbs(verbs: Any) -> None:
     new.add_argument("--skip-bad", action="store_true", help="leave bad lines out instead of refusing the file")
 
 
+def _repro_verbs(verbs: Any) -> None:
+    repro = _verb(verbs, "repro", "repro:repro", "from a report of a bad answer to its cause; exit 3: none can be named")
+    repro.add_argument("incident", type=Path, help="an incident file; `qgate repro new` makes one")
+    _results(repro)
+    repro.add_argument("--out", type=Path, metavar="DIR", help="folder to leave (default: below repro/ of the results)")
+    repro.add_argument(
+        "--rate", type=float, metavar="SHARE", help="failure rate to be detected (default: the filed one, at most 0.1)"
+    )
+    repro.add_argument("--calls", type=int, metavar="N", help="model calls that minimising may take; 0: none")
+    repro.add_argument("--every", action="store_true", help="every factor, also those that can change nothing any more")
+    repro.add_argument("--add-to", type=Path, metavar="SET", help="folder of an evaluation set that gets the request")
+    repro.add_argument("--quiet", action="store_true", help="one line per experiment, no progress")
+    _repro_new(_verb(verbs, "repro-new", "repro_new:new", "make an incident file; also written `repro new`"))
+
+
+def _repro_new(new: argparse.ArgumentParser) -> None:
+    new.add_argument("file", type=Path, metavar="INCIDENT.yaml", help="file to write")
+    source = new.add_mutually_exclusive_group(required=True)
+    source.add_argument("--curl", type=Path, metavar="FILE", help="a file with a curl command, `-`: standard input")
+    source.add_argument("--log", type=Path, metavar="FILE", help="lines of a vLLM log")
+    source.add_argument("--request", type=Path, metavar="FILE", help="a pasted body, or the plain text of a prompt")
+    source.add_argument("--run", metavar="RUN", help="folder or id of a finished run")
+    new.add_argument("--answer", type=Path, metavar="FILE", help="what came back: a JSON response or plain text")
+    new.add_argument("--variant", metavar="NAME", help="with --run: whose answer")
+    new.add_argument("--item", metavar="ID", help="with --run: set/item, or a whole set/item/profile/seed")
+    new.add_argument("--profile", metavar="NAME", help="with --run: which sampling profile")
+    new.add_argument("--seed", type=int, metavar="N", help="with --run: which seed")
+    new.add_argument("--candidate", metavar="WHAT", help="a checkpoint, owner/name@revision of the hub, or a URL")
+    new.add_argument("--baseline", metavar="WHAT", help="the unquantized model, likewise")
+    new.add_argument("--engine", metavar="NAME", help="engine of both checkpoints (default: vllm)")
+    new.add_argument("--launch", metavar="WORDS", help="launch arguments of the candidate's server, in one argument")
+    new.add_argument("--concurrency", type=int, metavar="N", help="requests in flight when it happened")
+    new.add_argument("--seen", metavar="K/N", help="how often: 3/10")
+    new.add_argument("--tried", action="append", default=[], metavar="TEXT", help="what was tried, and what came of it")
+    new.add_argument("--title", metavar="TEXT", help="one line for the report")
+    new.add_argument("--force", action="store_true", help="write over an existing file")
+    _results(new)
+
+
 def _other_verbs(verbs: Any) -> None:
     inspect = _verb(
         verbs, "inspect", "inspect:inspect", "look for faults in a checkpoint before it is served; exit 1: an error"
@@ -209,13 +249,14 @@ def parser() -> argparse.ArgumentParser:
     _promotion_verbs(verbs)
     _env_verbs(verbs)
     _evalset_verbs(verbs)
+    _repro_verbs(verbs)
     _other_verbs(verbs)
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code: the only catch-all of qgate."""
-    arguments = parser().parse_args(argv)
+    arguments = parser().parse_args(_joined(sys.argv[1:] if argv is None else argv))
     signal.signal(signal.SIGTERM, _terminate)
     try:
         module, function = arguments.target.split(":")
@@ -231,6 +272,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception:
         traceback.print_exc()
         return _say(QgateError("this is a bug in qgate", advice="report it with the lines above"))
+
+
+def _joined(argv: Sequence[str]) -> list[str]:
+    """`repro new` as the one verb that it is: argparse cannot have a verb beside a file's name."""
+    return ["repro-new", *argv[2:]] if list(argv[:2]) == ["repro", "new"] else list(argv)
 
 
 def _terminate(number: int, frame: object) -> None:

@@ -37,7 +37,7 @@ from qgate.schemas.minimised import Minimised
 from qgate.schemas.repro import Arm, Experiment, FileDifference, Repro, State, Suspect
 
 DEFAULT_RATE = 0.10
-CERTAIN_CALLS, FLAKY_CALLS = 200, 1800
+CERTAIN_CALLS, FLAKY_CALLS, MOST_CALLS = 200, 1800, 4000
 """Model calls that minimising may take; a failure that is certain needs one try where a flaky one needs many."""
 
 
@@ -77,7 +77,7 @@ def run(loaded: LoadedIncident, folder: Path, store: Store, watcher: Watcher, wi
         minimal_arms: tuple[Experiment, ...] = ()
         if filed.failures:
             isolate.of_the_request(lab, incident, "candidate")
-            minimal = _minimised(lab, wishes)
+            minimal = _minimised(lab, incident, wishes)
             minimal_arms = _baseline(lab, incident, minimal)
             _isolate(lab, loaded, differences, folder, store, wishes)
         found = Found(
@@ -107,19 +107,21 @@ def _filed(lab: Lab, arm: Arm) -> Factor:
     return as_filed(lab.asks[arm])
 
 
-def _minimised(lab: Lab, wishes: Wishes) -> Minimised | None:
-    count = lab.filed
+def _minimised(lab: Lab, incident: Incident, wishes: Wishes) -> Minimised | None:
+    count, load = lab.filed, incident.concurrency
     assert count is not None
-    calls = wishes.calls if wishes.calls is not None else CERTAIN_CALLS if count.rate >= 0.999 else FLAKY_CALLS
+    usual = (CERTAIN_CALLS if count.rate >= 0.999 else FLAKY_CALLS) * load
+    calls = min(MOST_CALLS, usual) if wishes.calls is None else wishes.calls
     if not calls:
         return None
     try:
-        return minimise(
-            lab.asks["candidate"].body, lab.tries, rate=count.rate, budget=calls, watcher=lab.replayer.watcher
-        )
+        body, watcher = lab.asks["candidate"].body, lab.replayer.watcher
+        return minimise(body, lab.tries, rate=count.rate, budget=calls, watcher=watcher, at_once=load)
     except EngineError as error:
         lab.notes.append(f"minimising ended early: {error.message.splitlines()[0]}")
-        return None
+    except ValueError as error:
+        lab.notes.append(f"nothing was minimised: {error}")
+    return None
 
 
 def _baseline(lab: Lab, incident: Incident, minimal: Minimised | None) -> tuple[Experiment, ...]:
@@ -135,6 +137,10 @@ def _baseline(lab: Lab, incident: Incident, minimal: Minimised | None) -> tuple[
     ask = replace(lab.asks["baseline"], body=minimal.body)
     found = lab.run(Factor("minimal", "the minimal request", "", ask), setup, isolate.REQUEST)
     lab.experiments.remove(found)
+    if found.effect == "kept" and filed.effect != "kept":
+        lab.notes.append(
+            "the minimal request fails in the unquantized model too, so it is another failure than the filed one"
+        )
     return (found,)
 
 

@@ -14,6 +14,7 @@ from inspect import getsource
 from typing import Any
 
 from qgate.judge.effects import Count, tries_to_see
+from qgate.judge.suspects import AS_FILED
 from qgate.reports import repro_check
 from qgate.schemas.minimised import Body
 from qgate.schemas.repro import Experiment, Repro, Try
@@ -144,7 +145,7 @@ class Script:
 
 def make(report: Repro) -> Script:
     """The scripts of a report."""
-    body, seen = _body(report), _seen(report)
+    body, seen = request_of(report), _seen(report)
     how = _how(report, seen)
     source = getsource(repro_check).partition("import annotations\n\n")[2].rstrip()
     plain = {name: value for name, value in body.items() if name not in {"model", "seed", "stream", "n", "cache_salt"}}
@@ -168,9 +169,13 @@ def make(report: Repro) -> Script:
     return Script(shell, python, _checked(seen, how))
 
 
-def _body(report: Repro) -> Body:
-    found = report.minimised
-    return found.body if found is not None and found.verified else report.request
+def request_of(report: Repro) -> Body:
+    """The minimal request, where fresh tries confirmed it and it tells the arms apart as the filed one does."""
+    found, filed = report.minimised, report.find(AS_FILED, "baseline")
+    if found is None or not found.verified:
+        return report.request
+    is_another = any(each.effect == "kept" for each in report.minimal) and filed is not None and filed.effect != "kept"
+    return report.request if is_another else found.body
 
 
 def _tries(report: Repro) -> int:
@@ -178,7 +183,7 @@ def _tries(report: Repro) -> int:
     filed = report.experiments[0]
     minimal = report.minimised
     failures, tries = filed.failures, filed.tries
-    if minimal is not None and minimal.verified and minimal.rate.tries:
+    if minimal is not None and minimal.rate.tries and request_of(report) is minimal.body:
         failures, tries = max(1, minimal.rate.failures), minimal.rate.tries
     rate = max(Count(failures, tries).low, 0.005)
     needed = 1 if failures == tries and report.incident.concurrency == 1 else min(MOST_TRIES, tries_to_see(rate))

@@ -21,7 +21,7 @@ PINNED = {
     "show": "run --results",
     "compare": "earlier later --results",
     "init": "file",
-    "schema": "--engine --quantizer",
+    "schema": "--engine --quantizer --incident",
     "verify": "checkpoint --evidence --tier --max-age --evalset --key --identity --issuer --trusted-root",
     "promote": "checkpoint --evidence --tier --max-age --evalset --key --identity --issuer --trusted-root --out",
     "sign": "evidence --key --keyless --out",
@@ -35,6 +35,9 @@ PINNED = {
     "evalset lock": "folder --keep-version",
     "evalset new": "folder --from --dataset --revision --split --config --map --scorer --limit --env --description "
     "--license --skip-bad",
+    "repro": "incident --results --out --rate --calls --every --add-to --quiet",
+    "repro-new": "file --curl --log --request --run --answer --variant --item --profile --seed --candidate --baseline "
+    "--engine --launch --concurrency --seen --tried --title --force --results",
     "inspect": "checkpoint --baseline --json --tensor-parallel-size --no-weights",
     "scan": "file",
     "doctor": "--results",

@@ -1,0 +1,151 @@
+"""`qgate repro new`: a curl command, a log line, a pasted request or an item of a run in, an incident file out."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from qgate.commands.show import find_run
+from qgate.errors import ExitCode, IncidentError, UserError
+from qgate.io import incident as incident_file
+from qgate.io import incident_curl, incident_text
+from qgate.io.redact import redact
+from qgate.rooms.incident_run import Wanted, from_run
+from qgate.schemas.incident import Frequency, Incident, Side
+from qgate.schemas.recipe import HubSource, LocalSource
+
+
+def new(arguments: argparse.Namespace) -> ExitCode:
+    """Write the incident, and say what was taken out and what is still to be filled in. Raises QgateError."""
+    if arguments.file.exists() and not arguments.force:
+        raise UserError(f"{arguments.file} exists already", advice="choose another name, or pass --force")
+    made = _with_arguments(_made(arguments), arguments)
+    incident_file.save(arguments.file, made)
+    sys.stdout.write(f"{arguments.file}: {made.source}\n")
+    if made.secrets_removed:
+        sys.stdout.write(f"{made.secrets_removed} secrets (keys, tokens, cookies, passwords) were taken out\n")
+    for line in _still_open(made):
+        sys.stdout.write(f"• {line}\n")
+    sys.stdout.write(f"next: qgate repro {arguments.file}\n")
+    return ExitCode.PASS
+
+
+def _made(arguments: argparse.Namespace) -> Incident:
+    """The incident as far as its source says."""
+    base = arguments.file.resolve().parent
+    if arguments.run is not None:
+        if not arguments.variant or not arguments.item:
+            raise UserError(
+                "--run needs --variant and --item", advice="--item set/item, or a whole set/item/profile/seed"
+            )
+        wanted = Wanted(arguments.variant, arguments.item, arguments.profile, arguments.seed)
+        return from_run(find_run(arguments.run, arguments.results / "runs"), wanted, base)
+    answer = None if arguments.answer is None else _text(arguments.answer)
+    if arguments.curl is not None:
+        parsed = incident_curl.parse(_text(arguments.curl), _folder(arguments.curl))
+        came, num = redact(incident_text.read_answer(answer))
+        side = _candidate(arguments, base) or Side(url=parsed.base_url, model=_model(parsed.request.body))
+        return _incident("a curl command", parsed.request, came, side, parsed.num_secrets + num)
+    if arguments.log is not None:
+        pasted = incident_text.from_log(_text(arguments.log))
+        source = "a vLLM log"
+    else:
+        pasted, source = incident_text.from_pasted(_text(arguments.request), answer), "a pasted request"
+    named = _candidate(arguments, base)
+    if named is None:
+        raise IncidentError(f"{source} does not say what answered", advice="--candidate CHECKPOINT_OR_URL")
+    came, num = (pasted.answer, 0) if answer is None else redact(incident_text.read_answer(answer))
+    return _incident(source, pasted.request, came, named, pasted.num_secrets + num)
+
+
+def _incident(source: str, request: Any, answer: Any, candidate: Side, num_secrets: int) -> Incident:
+    return Incident(
+        kind="incident", version=1, request=request, answer=answer, candidate=candidate, source=source,
+        secrets_removed=num_secrets,
+    )  # fmt: skip
+
+
+def _with_arguments(made: Incident, arguments: argparse.Namespace) -> Incident:
+    """What the command line says beside; every text without its secrets."""
+    base = arguments.file.resolve().parent
+    tried, num_tried = redact(list(arguments.tried))
+    title, num_title = redact(arguments.title or made.title or made.source)
+    update: dict[str, Any] = {"title": title, "tried": tuple(tried)}
+    if arguments.concurrency is not None:
+        update["concurrency"] = arguments.concurrency
+    if arguments.seen is not None:
+        update["frequency"] = _frequency(arguments.seen)
+    if arguments.baseline is not None:
+        update["baseline"] = _side(arguments.baseline, base, engine=arguments.engine)
+    removed = made.secrets_removed + num_tried + num_title
+    return made.model_copy(update={**update, "secrets_removed": removed})
+
+
+def _candidate(arguments: argparse.Namespace, base: Path) -> Side | None:
+    if arguments.candidate is None:
+        return None
+    launch, num = redact(arguments.launch or "")
+    if num:
+        raise UserError("--launch holds a secret", advice="leave the key out: it does not matter for the answer")
+    return _side(arguments.candidate, base, engine=arguments.engine, launch=launch)
+
+
+def _side(named: str, base: Path, *, engine: str | None, launch: str = "") -> Side:
+    """A URL, a folder, or `owner/name@revision` of the hub."""
+    if "://" in named:
+        return Side(url=named)
+    hub = re.fullmatch(r"([\w.-]+/[\w.-]+)@([\w./-]+)", named)
+    if hub is not None and not Path(named).exists():
+        return Side(checkpoint=HubSource(hub=hub[1], revision=hub[2]), engine=engine, launch=launch)
+    path = Path(named)
+    return Side(
+        checkpoint=LocalSource(path=path if path.is_absolute() else _relative(path, base)), engine=engine, launch=launch
+    )
+
+
+def _relative(path: Path, base: Path) -> Path:
+    """As seen from the incident file."""
+    full = path.resolve()
+    return full.relative_to(base) if full.is_relative_to(base) else full
+
+
+def _model(body: dict[str, Any]) -> str | None:
+    model = body.get("model")
+    return model if isinstance(model, str) else None
+
+
+def _frequency(text: str) -> Frequency:
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    if found is None or not 0 < int(found[1]) <= int(found[2]):
+        raise UserError(f"--seen {text!r} is no count", advice="write 3/10 for three failures of ten tries")
+    return Frequency(failures=int(found[1]), tries=int(found[2]))
+
+
+def _text(path: Path) -> str:
+    if str(path) == "-":
+        return sys.stdin.read()
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {path}: {error}") from error
+
+
+def _folder(path: Path) -> Path:
+    return Path.cwd() if str(path) == "-" else path.resolve().parent
+
+
+def _still_open(made: Incident) -> list[str]:
+    """What would make the incident tell more."""
+    lines = []
+    if made.answer is None:
+        lines.append("no answer is filed: any defect counts as the failure; `answer` or `recognise` would say which")
+    if made.baseline is None:
+        lines.append("no baseline: `baseline` names the unquantized model, and without it little can be told apart")
+    if made.candidate.url is not None:
+        lines.append("the candidate is a running server: with its checkpoint more can be isolated")
+    if made.frequency is None:
+        lines.append("how often it happened is not said: a rate of 10 % will be looked for (`frequency`)")
+    return lines

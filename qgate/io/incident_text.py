@@ -1,0 +1,131 @@
+"""A vLLM log, or a pasted request and answer, in; a request and what came back out. Touches nothing.
+
+vLLM logs requests since 0.26 as `Request ID JSON body: {…}` and `Request ID details: prompt: …, prompt_token_ids: […]`
+(with --enable-log-requests at level DEBUG), before that as `Received request ID: prompt: …, params: SamplingParams(…)`
+(vllm/entrypoints/…/request_logger.py). Token ids are taken before text: they say exactly what was read.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from qgate.errors import IncidentError
+from qgate.io.incident_curl import request_of
+from qgate.io.redact import redact
+from qgate.schemas.incident import Request
+
+_JSON_BODY = re.compile(r"Request (\S+) JSON body: (\{.*)")
+_DETAILS = re.compile(r"(?:Request (\S+) details|Received request (\S+?)): prompt: ")
+_RECEIVED = re.compile(r"Received request (\S+?):.*?SamplingParams\((.*)\)")
+_IDS = re.compile(r"prompt_token_ids: (\[[\d, ]*\])")
+_OUTPUT = re.compile(r"Generated response (\S+?)[^:]*: output: ")
+_FINISH = re.compile(r"finish_reason: (\w+)")
+_NUMBERS = (
+    "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "seed",
+    "max_tokens", "min_tokens",
+)  # fmt: skip
+ADVICE = "serve with --enable-log-requests and VLLM_LOGGING_LEVEL=DEBUG, so that a log line holds the prompt"
+
+
+@dataclass(frozen=True)
+class Pasted:
+    """What a text holds."""
+
+    request: Request
+    answer: str | dict[str, Any] | None
+    num_secrets: int
+
+
+def from_log(text: str) -> Pasted:
+    """The first request that a vLLM log holds with its prompt, and its answer where it is logged. Raises IncidentError."""
+    for line in text.splitlines():
+        if found := _JSON_BODY.search(line):
+            body, num = redact(_json_head(found[2]))
+            return Pasted(request_of(body), _logged_answer(text, found[1]), num)
+    for line in text.splitlines():
+        if found := _DETAILS.search(line):
+            name = found[1] or found[2]
+            body, num = redact({**_prompt(line, found.end()), **_sampling(text, name)})
+            return Pasted(request_of(body), _logged_answer(text, name), num)
+    if _RECEIVED.search(text):
+        raise IncidentError("the log names a request, but not its prompt", advice=ADVICE)
+    raise IncidentError("the log holds no line of a request", advice=ADVICE)
+
+
+def from_pasted(request: str, answer: str | None) -> Pasted:
+    """A request (a JSON body, or plain text that a user wrote) and an answer (a JSON response, or text)."""
+    value = _json(request)
+    if value is None:
+        value = {"messages": [{"role": "user", "content": request.strip()}]}
+    if isinstance(value, dict) and isinstance(value.get("body"), dict):
+        value = value["body"]
+    body, num = redact(value)
+    came, num_in_answer = redact(read_answer(answer))
+    return Pasted(request_of(body), came, num + num_in_answer)
+
+
+def read_answer(text: str | None) -> Any:
+    """A JSON response as such, any other text as it is; None for None."""
+    if text is None:
+        return None
+    value = _json(text)
+    return value if isinstance(value, dict) and ("choices" in value or "message" in value) else text.removesuffix("\n")
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _json_head(text: str) -> Any:
+    """The JSON object that a log line begins with. Raises IncidentError where the log cut it off."""
+    try:
+        return json.JSONDecoder().raw_decode(text)[0]
+    except ValueError as error:
+        raise IncidentError("the log cut the request's body off", advice="serve without --max-log-len") from error
+
+
+def _prompt(line: str, start: int) -> dict[str, Any]:
+    """The prompt's ids, else its text, which has the chat template in it already."""
+    if (ids := _IDS.search(line)) and ids[1] != "[]":
+        return {"prompt": json.loads(ids[1])}
+    text = _literal(line[start:])
+    if not text:
+        raise IncidentError("the log line has no prompt in it", advice=ADVICE)
+    return {"prompt": text, "add_special_tokens": False}
+
+
+def _literal(text: str) -> str | None:
+    """The Python string that `text` begins with."""
+    found = re.match(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", text, re.DOTALL)
+    return str(ast.literal_eval(found[0])) if found else None
+
+
+def _sampling(text: str, name: str) -> dict[str, Any]:
+    found = next((match[2] for match in _RECEIVED.finditer(text) if match[1] == name), "")
+    values: dict[str, Any] = {}
+    for field in _NUMBERS:
+        if match := re.search(rf"\b{field}=(-?[\d.]+(?:e-?\d+)?)", found):
+            values[field] = float(match[1]) if field in _NUMBERS[:7] and field != "top_k" else int(float(match[1]))
+    if values.get("top_k") == 0:
+        values["top_k"] = -1
+    if (stop := re.search(r"\bstop=(\[.*?\]), stop_token_ids", found)) and stop[1] != "[]":
+        values["stop"] = list(ast.literal_eval(stop[1]))
+    return values
+
+
+def _logged_answer(text: str, name: str) -> str | dict[str, Any] | None:
+    """What the log says came back."""
+    for line in text.splitlines():
+        found = _OUTPUT.search(line)
+        if found and found[1].startswith(name.removesuffix("-0")):
+            finish = _FINISH.search(line)
+            content = redact(_literal(line[found.end() :]) or "")[0]
+            return {"choices": [{"message": {"content": content}, "finish_reason": finish[1] if finish else None}]}
+    return None

@@ -1,0 +1,141 @@
+"""An item of a finished run in, an incident that asks it again out. Reads the run's folder, its store and its sets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qgate.errors import IncidentError, QgateError
+from qgate.io import artefact, evalsets, recipe
+from qgate.io.answer_log import read_answers
+from qgate.judge.observe import came
+from qgate.plan import GenerateStep, plan
+from qgate.schemas.answers import Answer, GenerateRequest
+from qgate.schemas.incident import Incident, Recognition, Reference, Request, Side
+from qgate.schemas.recipe import BASELINE, LocalSource, Recipe
+from qgate.schemas.run import ArmRecord, Run
+from qgate.schemas.verdict import VerdictSheet
+
+NUM_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which answer of a run: its variant, and its item as `set/item`, or a request's whole id."""
+
+    variant: str
+    item: str
+    profile: str | None = None
+    seed: int | None = None
+
+    def fits(self, request_id: str) -> bool:
+        """Whether a request's id (`set/item/profile/seed`) is meant."""
+        item, profile, seed = request_id.rsplit("/", 2)
+        if self.item == request_id:
+            return True
+        named = self.item in {item, item.partition("/")[2]}
+        return named and self.profile in {None, profile} and self.seed in {None, int(seed)}
+
+
+def from_run(folder: Path, wanted: Wanted, base: Path) -> Incident:
+    """The incident; checkpoints are named relative to `base`. Raises IncidentError, EvalsetError, ArtefactError."""
+    run = artefact.load(folder / "run.json", Run)
+    kept = recipe.read(folder / "recipe.yaml")
+    if wanted.variant not in run.checkpoints:
+        known = ", ".join(name for name in run.checkpoints if name != BASELINE)
+        raise IncidentError(f"the run {run.run_id} has no variant {wanted.variant!r}", advice=f"known: {known}")
+    request = _request(folder, kept, wanted)
+    answer = _answer(folder, run, wanted.variant, request.id)
+    reference = None if kept.engine.name in {"transformers", "fake"} else Reference()
+    return Incident(
+        kind="incident",
+        version=1,
+        title=f"{wanted.variant} of {run.recipe_name}: {request.id}",
+        request=Request(body=_body(request)),
+        answer=_response(answer) if came(answer) else None,
+        candidate=_side(folder, run, kept, wanted.variant, base),
+        baseline=_side(folder, run, kept, BASELINE, base),
+        reference=reference,
+        concurrency=kept.engine.concurrency,
+        recognise=Recognition(),
+        log=answer.error or "",
+        source=f"run {run.run_id}, {wanted.variant}, {request.id}",
+    )
+
+
+def _request(folder: Path, kept: Recipe, wanted: Wanted) -> GenerateRequest:
+    steps = _steps(folder, kept)
+    found = [each for step in steps if step.variant == wanted.variant and step.replicate == 0 for each in step.requests]
+    fitting = [each for each in found if wanted.fits(each.id)]
+    if not fitting:
+        worst = ", ".join(_worst(folder, wanted.variant)) or "none is listed"
+        raise IncidentError(
+            f"the run asked {wanted.variant} no item {wanted.item!r}",
+            advice=f"its worst answers: {worst}; `qgate show` lists them",
+        )
+    if len(fitting) > 1:
+        ids = ", ".join(each.id for each in fitting[:NUM_SHOWN])
+        raise IncidentError(f"the run asked {wanted.item!r} {len(fitting)} times: {ids}", advice="name one whole id")
+    return fitting[0]
+
+
+def _steps(folder: Path, kept: Recipe) -> tuple[GenerateStep, ...]:
+    """The run's generate steps, planned again from its recipe and the sets that it names."""
+    uses = [use for use in kept.evalsets if "@" in use.name or (folder / use.name).exists()]
+    try:
+        sets = {use.name: evalsets.load(use, folder) for use in uses}
+    except QgateError as error:
+        raise IncidentError(f"the run's sets cannot be read: {error.message}", advice=error.advice) from error
+    return plan(kept.model_copy(update={"evalsets": tuple(uses)}), sets).generate
+
+
+def _worst(folder: Path, variant: str) -> Iterator[str]:
+    sheet = artefact.load(folder / "verdict.json", VerdictSheet)
+    examples = [example for example in sheet.examples if example.variant == variant]
+    yield from (f"{example.id} ({', '.join(example.defects)})" for example in examples[:NUM_SHOWN])
+
+
+def _answer(folder: Path, run: Run, variant: str, request_id: str) -> Answer:
+    """The stored answer. Raises IncidentError where the store no longer has it."""
+    store = folder.resolve().parent.parent / "objects" / "generations"
+    for arm in run.arms:
+        if _is_it(arm, variant, request_id) and (store / arm.key).is_dir():
+            for answer in read_answers(store / arm.key):
+                if answer.id == request_id:
+                    return answer
+    raise IncidentError(
+        f"the answer to {request_id} is not in {store}", advice="keep the results folder whole: objects/ beside runs/"
+    )
+
+
+def _is_it(arm: ArmRecord, variant: str, request_id: str) -> bool:
+    set_name, profile = request_id.partition("/")[0], request_id.rsplit("/", 2)[1]
+    where = (arm.step, arm.variant, arm.replicate, arm.evalset, arm.profile)
+    return where == ("generate", variant, 0, set_name, profile)
+
+
+def _body(request: GenerateRequest) -> dict[str, Any]:
+    body: dict[str, Any] = {"messages": [turn.model_dump() for turn in request.messages]}
+    return body | request.sampling.model_dump()
+
+
+def _response(answer: Answer) -> dict[str, Any]:
+    usage = {"prompt_tokens": answer.prompt_tokens, "completion_tokens": answer.completion_tokens}
+    choice = {"message": {"role": "assistant", "content": answer.text}, "finish_reason": answer.finish_reason}
+    return {"choices": [choice], "usage": {name: value for name, value in usage.items() if value is not None}}
+
+
+def _side(folder: Path, run: Run, kept: Recipe, name: str, base: Path) -> Side:
+    results = folder.resolve().parent.parent
+    path = Path(os.path.relpath(results / run.checkpoints[name].path, base.resolve()))
+    args = {} if name == BASELINE else kept.variants[name].engine_args
+    return Side(
+        checkpoint=LocalSource(path=path),
+        engine=kept.engine.name,
+        env=kept.engine.env,
+        options={**kept.engine.options, **args},
+        dtype=kept.baseline.dtype,
+    )

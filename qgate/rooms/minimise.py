@@ -12,7 +12,7 @@ from qgate.judge.shrink_body import count, read
 from qgate.judge.shrink_rate import measured
 from qgate.judge.shrink_trials import BudgetSpent, Candidate, Record, Source
 from qgate.ports import Task, Watcher
-from qgate.schemas.minimised import Body, Minimised, Rate, Trial
+from qgate.schemas.minimised import Body, Minimised, Rate, Trial, Waypoint
 from qgate.schemas.repro import Tries
 
 PICTURE_SHARE = 0.25
@@ -98,6 +98,7 @@ def _minimised(found: Shrunk, rate: Rate, planned: list[Candidate]) -> Minimised
         thresholds=rate_map.thresholds(course),
         trials=tuple(_trial(one, one.candidate in course.path) for one in trials.records.values() if one.results),
         rate_map=rate_map.rate_map(rate_map.telling(course, planned), after.num_characters),
+        path=tuple(Waypoint(body=each.body(course.filed), size=each.size()) for each in course.path),
     )
 
 

@@ -84,6 +84,13 @@ class Thresholds(Frozen):
     fewest_failing_max_tokens: int | None = None
 
 
+class Waypoint(Frozen):
+    """A request on the way from the filed one to the final one; each was seen to fail."""
+
+    body: Body
+    size: Size
+
+
 class Minimised(Stored):
     """The outcome of minimising one failing request."""
 
@@ -108,3 +115,8 @@ class Minimised(Stored):
     thresholds: Thresholds
     trials: tuple[Trial, ...]
     rate_map: RateMap
+    apart: bool | None = Field(
+        default=None,
+        description="Whether the unquantized model does not share the final request's failure; null: not asked",
+    )
+    path: tuple[Waypoint, ...] = Field(default=(), exclude=True, description="From the filed to the final; not stored")

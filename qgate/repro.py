@@ -10,7 +10,7 @@ What was not reproduced ends after the first step. Every answer is stored as it 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -77,8 +77,9 @@ def run(loaded: LoadedIncident, folder: Path, store: Store, watcher: Watcher, wi
         minimal_arms: tuple[Experiment, ...] = ()
         if filed.failures:
             isolate.of_the_request(lab, incident, "candidate")
-            minimal = _minimised(lab, incident, wishes)
-            minimal_arms = _baseline(lab, incident, minimal)
+            minimal = _minimised(lab, wishes)
+            minimal_arms = _minimal(lab, "candidate", minimal)
+            minimal_arms += _baseline(lab, incident, minimal)
             _isolate(lab, loaded, differences, folder, store, wishes)
         found = Found(
             loaded, lab, attribute(_case(lab, incident, differences)), differences, rate, started,
@@ -107,16 +108,16 @@ def _filed(lab: Lab, arm: Arm) -> Factor:
     return as_filed(lab.asks[arm])
 
 
-def _minimised(lab: Lab, incident: Incident, wishes: Wishes) -> Minimised | None:
-    count, load = lab.filed, incident.concurrency
+def _minimised(lab: Lab, wishes: Wishes) -> Minimised | None:
+    count, body = lab.filed, lab.asks["candidate"].body
     assert count is not None
+    load = lab.other(body).in_flight
     usual = (CERTAIN_CALLS if count.rate >= 0.999 else FLAKY_CALLS) * load
     calls = min(MOST_CALLS, usual) if wishes.calls is None else wishes.calls
     if not calls:
         return None
     try:
-        body, watcher = lab.asks["candidate"].body, lab.replayer.watcher
-        return minimise(body, lab.tries, rate=count.rate, budget=calls, watcher=watcher, at_once=load)
+        return minimise(body, lab.tries, rate=count.rate, budget=calls, watcher=lab.replayer.watcher, at_once=load)
     except EngineError as error:
         lab.notes.append(f"minimising ended early: {error.message.splitlines()[0]}")
     except ValueError as error:
@@ -124,24 +125,30 @@ def _minimised(lab: Lab, incident: Incident, wishes: Wishes) -> Minimised | None
     return None
 
 
+def _minimal(lab: Lab, arm: Arm, minimal: Minimised | None) -> tuple[Experiment, ...]:
+    """The minimal request in one arm, where fresh tries confirmed it."""
+    if minimal is None or not minimal.verified:
+        return ()
+    factor = Factor("minimal", "asked the minimal request", "", lab.other(minimal.body, arm))
+    found = lab.run(factor, lab.sides.setups[arm], isolate.REQUEST)
+    lab.experiments.remove(found)
+    return (found,)
+
+
 def _baseline(lab: Lab, incident: Incident, minimal: Minimised | None) -> tuple[Experiment, ...]:
-    """The unquantized arm: as filed, its factors, and the minimal request in both."""
+    """The unquantized arm: as filed, its factors, and the minimal request."""
     if "baseline" not in lab.sides.setups:
         return ()
-    setup = lab.sides.setups["baseline"]
-    filed = lab.run(_filed(lab, "baseline"), setup, isolate.REQUEST)
-    if filed.ran:
-        isolate.of_the_request(lab, incident, "baseline")
-    if minimal is None or not minimal.verified or not filed.ran:
+    filed = lab.run(_filed(lab, "baseline"), lab.sides.setups["baseline"], isolate.REQUEST)
+    if not filed.ran:
         return ()
-    ask = replace(lab.asks["baseline"], body=minimal.body)
-    found = lab.run(Factor("minimal", "the minimal request", "", ask), setup, isolate.REQUEST)
-    lab.experiments.remove(found)
-    if found.effect == "kept" and filed.effect != "kept":
+    isolate.of_the_request(lab, incident, "baseline")
+    found = _minimal(lab, "baseline", minimal)
+    if found and found[0].effect == "kept" and filed.effect != "kept":
         lab.notes.append(
-            "the minimal request fails in the unquantized model too, so it is another failure than the filed one"
+            "the minimal request fails in the unquantized model too: it shows another failure than the filed one"
         )
-    return (found,)
+    return found
 
 
 def _isolate(

@@ -58,7 +58,7 @@ def _of_kernels(values: dict[str, Any], facts: EngineFacts) -> Iterator[Lever]:
     kernels = [part.split(" for ")[0] for part in facts.kernels.get("linear", "").split(", ") if part]
     if kernels:
         variables = {**values["env"], "VLLM_DISABLED_KERNELS": ",".join(dict.fromkeys(kernels))}
-        yield _lever("linear_kernel", f"linear layers without {', '.join(kernels)}", "that kernel", env=variables)
+        yield _lever("linear_kernel", f"linear layers not by {', '.join(kernels)}", "that kernel", env=variables)
     attention = facts.kernels.get("attention", "")
     if attention and facts.details.get("num_gpus"):
         other = "TRITON_ATTN" if "FLASH_ATTN" in attention else "FLASH_ATTN"

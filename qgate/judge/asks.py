@@ -73,11 +73,13 @@ def as_filed(ask: Ask) -> Factor:
 def cheap_factors(ask: Ask, own_defaults: Mapping[str, Any]) -> Iterator[Factor]:
     """Every factor that is a matter of the request, one changed at a time. `own_defaults`: of generation_config.json."""
     if ask.temperature > 0:
-        yield Factor(suspects.GREEDY, "temperature 0", "sampling from all else", _with(ask, temperature=0.0))
-        yield Factor("one_seed", "the filed seed again and again", "chance of the sampler from noise", _one_seed(ask))
+        yield Factor(suspects.GREEDY, "at temperature 0", "sampling from all else", _with(ask, temperature=0.0))
+        yield Factor(
+            "one_seed", "with the filed seed again and again", "chance of the sampler from noise", _one_seed(ask)
+        )
     if ask.in_flight > 1:
         alone = replace(ask, in_flight=1)
-        yield Factor(suspects.ONE_AT_A_TIME, "one request at a time", "load from all else", alone)
+        yield Factor(suspects.ONE_AT_A_TIME, "asked one at a time", "load from all else", alone)
     yield from _neutral(ask, own_defaults)
     nan = replace(ask, logprobs=True)
     yield Factor(suspects.NAN, "with log-probabilities, to see NaN", "overflow in the arithmetic from sampling", nan)
@@ -88,7 +90,7 @@ def ladder(ask: Ask) -> Iterator[Factor]:
     for temperature in LADDER:
         if temperature < ask.temperature:
             name = f"temperature_{temperature:g}"
-            yield Factor(name, f"temperature {temperature:g}", "from which on", _with(ask, temperature=temperature))
+            yield Factor(name, f"at temperature {temperature:g}", "from which on", _with(ask, temperature=temperature))
 
 
 def with_fields(ask: Ask, fields: Mapping[str, Any]) -> Ask:

@@ -68,7 +68,8 @@ class Case:
 
 def told(found: Experiment) -> str:
     """An experiment in one clause."""
-    return f"{found.change} ({found.arm}): {found.failures} of {found.tries} fail"
+    who = "the unquantized model" if found.arm == "baseline" else "the candidate"
+    return f"{who} {found.change}: {found.failures} of {found.tries} fail"
 
 
 def suspicions(case: Case) -> tuple[Suspicion, ...]:
@@ -181,14 +182,14 @@ def _kernel(case: Case, found: Found) -> Suspicion:
         because = f"the same engine and kernels do not fail otherwise ({other.because})"
         return _excluded(cause, because)
     for each in case.levers("gone"):
-        return _shown(cause, f"the same weights, {told(each)}")
+        return _shown(cause, told(each))
     shared = case.effect(AS_FILED, "baseline") == "kept"
     arm: Arm = "baseline" if shared else "candidate"
     for factor in (REFERENCE,) if shared else (REFERENCE, DEQUANTIZED):
         if case.effect(factor, arm) == "gone":
-            return _shown(cause, f"the same weights, {case.said(factor, arm)}")
+            return _shown(cause, case.said(factor, arm))
         if case.effect(factor, arm) == "kept":
-            return _excluded(cause, f"the same weights, {case.said(factor, arm)}")
+            return _excluded(cause, case.said(factor, arm))
     if case.engine_is_reference:
         because = "it fails in the reference engine, whose arithmetic is plain"
         return _excluded(cause, because)

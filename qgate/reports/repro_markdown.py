@@ -62,11 +62,10 @@ def _evidence(report: Repro) -> str:
 
 
 def _suspects(report: Repro) -> str:
-    found = report.attribution.suspicions
-    if not found:
+    if not (found := words.causes(report)):
         return ""
     body = [
-        (words.CAUSES[each.cause], words.STATES[each.state],
+        (words.CAUSES[each.cause], each.state,
          escape(each.because + (f"; missing: {each.missing}" if each.missing else "")))
         for each in found
     ]  # fmt: skip
@@ -77,7 +76,10 @@ def _minimal(report: Repro) -> str:
     if (found := report.minimised) is None:
         return f"## Request\n\n{_body(report.request)}"
     lines = ["## Minimal request", f"{words.shrunk(found)}."]
-    lines += [f"The unquantized model, asked this: {words.counted(each)}." for each in report.minimal]
+    asked = [
+        f"{'unquantized' if each.arm == 'baseline' else each.arm} {words.counted(each)}" for each in report.minimal
+    ]
+    lines += [f"Asked this, {'; '.join(asked)} fail."] if asked else []
     lines.append(_body(found.body))
     if found_at := "; ".join(words.thresholds(found.thresholds)):
         lines.append(f"It {escape(found_at)}.")

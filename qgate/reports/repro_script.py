@@ -174,7 +174,11 @@ def request_of(report: Repro) -> Body:
     found, filed = report.minimised, report.find(AS_FILED, "baseline")
     if found is None or not found.verified:
         return report.request
-    is_another = any(each.effect == "kept" for each in report.minimal) and filed is not None and filed.effect != "kept"
+    is_another = (
+        any(each.effect == "kept" and each.arm == "baseline" for each in report.minimal)
+        and filed is not None
+        and filed.effect != "kept"
+    )
     return report.request if is_another else found.body
 
 

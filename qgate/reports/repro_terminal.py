@@ -51,7 +51,7 @@ def _causes(report: Repro) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for each in report.attribution.suspicions:
+    for each in words.causes(report):
         because = Text(one_line(each.because))
         if each.missing:
             because.append(f"; missing: {one_line(each.missing)}", "yellow")

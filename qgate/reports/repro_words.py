@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from qgate.judge.suspects import AS_FILED
 from qgate.schemas.minimised import Minimised, Size, Thresholds
-from qgate.schemas.repro import Cause, Experiment, Repro
+from qgate.schemas.repro import Cause, Experiment, Repro, State, Suspicion
 
 CAUSES: dict[Cause, str] = {
     "weights": "the quantized weights",
@@ -21,7 +21,7 @@ CAUSES: dict[Cause, str] = {
     "undetermined": "undetermined",
 }
 EFFECTS = {"kept": "stays", "gone": "gone", "less": "less often", "unclear": "not clear", None: ""}
-STATES = {"shown": "shown", "excluded": "excluded", "open": "open"}
+STATES: tuple[State, ...] = ("shown", "open", "excluded")
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,11 @@ def rows(report: Repro) -> Iterator[Row]:
             seen.add(each.factor)
             arms = report.find(each.factor, "candidate"), report.find(each.factor, "baseline")
             yield Row(each.change, each.separates, *arms)
+
+
+def causes(report: Repro) -> list[Suspicion]:
+    """What is shown first, then what is open, then what is excluded."""
+    return sorted(report.attribution.suspicions, key=lambda each: STATES.index(each.state))
 
 
 def counted(found: Experiment | None) -> str:
@@ -103,8 +108,8 @@ def thresholds(found: Thresholds) -> Iterator[str]:
     """Where the failure starts, as far as it was found."""
     if found.shortest_failing_words is not None:
         clear = found.longest_clear_words
-        beside = f", and not with {clear}" if clear is not None else ""
-        yield f"fails with {found.shortest_failing_words} words{beside}"
+        below = clear is not None and clear < found.shortest_failing_words
+        yield f"fails with {found.shortest_failing_words} words" + (f", and not with {clear}" if below else "")
     if found.lowest_failing_temperature is not None:
         clear_at = found.highest_clear_temperature
         beside = f", and not at {clear_at:g}" if clear_at is not None else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,17 @@ from qgate.errors import IncidentError, QgateError
 from qgate.io import artefact, evalsets, recipe
 from qgate.io.answer_log import read_answers
 from qgate.judge.observe import came
-from qgate.plan import GenerateStep, plan
+from qgate.plan import item_of, plan
 from qgate.schemas.answers import Answer, GenerateRequest
+from qgate.schemas.evalset import Evalset
 from qgate.schemas.incident import Incident, Recognition, Reference, Request, Side
 from qgate.schemas.recipe import BASELINE, LocalSource, Recipe
 from qgate.schemas.run import ArmRecord, Run
 from qgate.schemas.verdict import VerdictSheet
 
 NUM_SHOWN = 8
+Sets = Mapping[str, Evalset]
+"""By the name that the recipe uses."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,8 @@ def from_run(folder: Path, wanted: Wanted, base: Path) -> Incident:
     if wanted.variant not in run.checkpoints:
         known = ", ".join(name for name in run.checkpoints if name != BASELINE)
         raise IncidentError(f"the run {run.run_id} has no variant {wanted.variant!r}", advice=f"known: {known}")
-    request = _request(folder, kept, wanted)
+    sets = _sets(folder, kept)
+    request = _request(folder, kept, sets, wanted)
     answer = _answer(folder, run, wanted.variant, request.id)
     reference = None if kept.engine.name in {"transformers", "fake"} else Reference()
     return Incident(
@@ -60,14 +64,15 @@ def from_run(folder: Path, wanted: Wanted, base: Path) -> Incident:
         baseline=_side(folder, run, kept, BASELINE, base),
         reference=reference,
         concurrency=kept.engine.concurrency,
-        recognise=Recognition(),
+        recognise=Recognition(language=_language(sets, request.id)),
         log=answer.error or "",
         source=f"run {run.run_id}, {wanted.variant}, {request.id}",
     )
 
 
-def _request(folder: Path, kept: Recipe, wanted: Wanted) -> GenerateRequest:
-    steps = _steps(folder, kept)
+def _request(folder: Path, kept: Recipe, sets: Sets, wanted: Wanted) -> GenerateRequest:
+    uses = tuple(use for use in kept.evalsets if use.name in sets)
+    steps = plan(kept.model_copy(update={"evalsets": uses}), sets).generate
     found = [each for step in steps if step.variant == wanted.variant and step.replicate == 0 for each in step.requests]
     fitting = [each for each in found if wanted.fits(each.id)]
     if not fitting:
@@ -82,14 +87,19 @@ def _request(folder: Path, kept: Recipe, wanted: Wanted) -> GenerateRequest:
     return fitting[0]
 
 
-def _steps(folder: Path, kept: Recipe) -> tuple[GenerateStep, ...]:
-    """The run's generate steps, planned again from its recipe and the sets that it names."""
+def _sets(folder: Path, kept: Recipe) -> Sets:
+    """The sets that the run's recipe names and that can be found from its folder."""
     uses = [use for use in kept.evalsets if "@" in use.name or (folder / use.name).exists()]
     try:
-        sets = {use.name: evalsets.load(use, folder) for use in uses}
+        return {use.name: evalsets.load(use, folder) for use in uses}
     except QgateError as error:
         raise IncidentError(f"the run's sets cannot be read: {error.message}", advice=error.advice) from error
-    return plan(kept.model_copy(update={"evalsets": tuple(uses)}), sets).generate
+
+
+def _language(sets: Sets, request_id: str) -> str:
+    name, _, item_id = item_of(request_id).partition("/")
+    items = (item for evalset in sets.values() if evalset.name == name for item in evalset.items)
+    return next((item.language for item in items if item.id == item_id), "en")
 
 
 def _worst(folder: Path, variant: str) -> Iterator[str]:

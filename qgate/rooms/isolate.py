@@ -68,7 +68,7 @@ def of_the_engine(lab: Lab, *, every: bool) -> None:
     if len(levers) > 1:
         names = ", ".join(lever.change for lever in levers)
         found = lab.run(
-            Factor(ALL, f"all at once: {names}", "the engine's settings from all else", ask),
+            Factor(ALL, f"with, all at once, {names}", "the engine's settings from all else", ask),
             _with_all(setup, lab, [lever.name for lever in levers]),
             RESTART,
         )
@@ -82,7 +82,7 @@ def of_the_engine(lab: Lab, *, every: bool) -> None:
 
 
 def _pulled(lever: Lever, ask: Ask) -> Factor:
-    return Factor(f"{suspects.LEVER}{lever.name}", lever.change, lever.separates, ask)
+    return Factor(f"{suspects.LEVER}{lever.name}", f"with {lever.change}", lever.separates, ask)
 
 
 def _levers(setup: Setup, lab: Lab) -> Sequence[Lever]:
@@ -112,5 +112,3 @@ def not_isolated(lab: Lab, incident: Incident) -> Iterator[str]:
         yield "there is no baseline: whether the model itself does it cannot be told; name one under `baseline`"
     elif incident.baseline.url is not None:
         yield "the baseline is a running server: its files cannot be compared with the candidate's"
-    if load_isolating(lab.sides.candidate.engine.name) and incident.concurrency == 1:
-        yield "load: it was filed with one request in flight"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from qgate.errors import EngineError
+from qgate.judge import suspects
 from qgate.judge.asks import Ask, Factor
 from qgate.judge.effects import Count, wanted_changed
 from qgate.judge.experiments import experiment, num_nonfinite, refused
@@ -60,9 +61,15 @@ class Lab:
         self.experiments.append(done)
         return done
 
+    def other(self, body: Body, arm: Arm = "candidate") -> Ask:
+        """Another body, under the filed load; alone, where it was seen that the load does not matter."""
+        alone = self.find(suspects.ONE_AT_A_TIME)
+        ask = replace(self.asks[arm], body=body)
+        return replace(ask, in_flight=1) if alone is not None and alone.effect == "kept" else ask
+
     def tries(self, body: Body, num: int) -> Sequence[bool]:
         """Whether each of the first `num` tries of a body failed, of the candidate as filed (see schemas.repro.Tries)."""
-        ask = replace(self.asks["candidate"], body=body)
+        ask = self.other(body)
         answers = self.replayer.answers(self.sides.candidate, ask, num)
         return [each.failed for each in tries(answers, ask, self.recogniser)[:num] if each.came]
 

@@ -155,7 +155,7 @@ QUANTIZATION: Mapping[str, Any] = {
 
 
 def one_scale_spoiled(tensors: Tensors) -> None:
-    """One of a million scales is a flipped exponent away from what it was."""
+    """One of the three million scales as after a flipped bit of its exponent: 40,000, where others are about 0.01."""
     name = "model.layers.4.mlp.down_proj.weight_scale"
     scales = tensors[name].copy()
     scales[100, 7] = 40_000.0

@@ -1,14 +1,19 @@
-"""What integration tests stand on: locked environments and the demo model in FP16. Skipped, with the reason, without."""
+"""What integration tests stand on: locked environments and the demo model in FP16. Skipped, with the reason, without.
+
+QGATE_TEST_ALL_ENVS=1 builds the quantizing packages' environments (autoawq, autogptq, gptqmodel) that are not there yet.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from qgate.commands.progress import QuietWatcher
 from qgate.errors import EnvError
-from qgate.io import envs
+from qgate.io import env_build, envs
 from qgate.ports import Tool
 from qgate.rooms.obtain import GGUF_LOCK, dequantize
 from qgate.schemas.recipe import GgufSource
@@ -40,3 +45,15 @@ def demo_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "fp16").mkdir()
     dequantize(GgufSource(gguf=GGUF), "float16", tool, folder / "fp16", folder)
     return folder / "fp16"
+
+
+@pytest.fixture(scope="session")
+def package_tool() -> Callable[[str], Tool]:
+    """The environment of a quantizing package by its lock's name; built where QGATE_TEST_ALL_ENVS asks for it."""
+
+    def found(name: str) -> Tool:
+        if os.environ.get("QGATE_TEST_ALL_ENVS"):
+            return env_build.build(name, QuietWatcher())
+        return _tool(name)
+
+    return found

@@ -22,7 +22,7 @@ import torch
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[2] / "qgate" / "workers"))
 TEXTS = HERE.parents[2] / "recipes" / "calibration" / "written.txt"
-NUM_TEXTS, SEQUENCE_LENGTH, GROUP = 16, 64, 32
+NUM_TEXTS, SEQUENCE_LENGTH, GROUP = 5, 64, 32
 AUTOGPTQ = {
     "bits": 4, "group_size": GROUP, "damp_percent": 0.01, "static_groups": False, "sym": True, "true_sequential": True,
 }  # fmt: skip
@@ -61,7 +61,7 @@ def baseline() -> None:
 
 def quantized(name: str, scratch: Path) -> None:
     """One folder, through qgate's own worker."""
-    if name == "awq-gemm":
+    if name.startswith("awq-gemm"):
         from autoawq_quantize import quantize
     elif name.startswith("gptq-v1"):
         from autogptq_quantize import quantize

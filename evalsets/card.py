@@ -1,8 +1,9 @@
 """The tables of a data card: a set and, where there are any, a model's answers to it in; Markdown out.
 
-    python evalsets/card.py instruction@1 [answers.jsonl ...]
+    python evalsets/card.py instruction@1 [answers ...] [--by severity]
 
-An answers file has one JSON object per line with `id` and `text`.
+An answers file has one JSON object per line with `id` and `text` (demo_answers.py), or is the answers.parquet that
+results/power/collect.py makes of a run.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from qgate import scorers
 from qgate.io import evalsets
+from qgate.judge.axes import natural
 from qgate.schemas.evalset import Item
 from qgate.schemas.recipe import EvalsetUse
 
@@ -26,11 +30,12 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description="The tables of a set's data card, as Markdown.")
     parser.add_argument("evalset", help="a shipped set, as instruction@1, or a folder")
-    parser.add_argument("answers", nargs="*", type=Path, help="JSON lines with `id` and `text`")
+    parser.add_argument("answers", nargs="*", type=Path, help="JSON lines or Parquet with `id` and `text`")
+    parser.add_argument("--by", default="level", metavar="KEY", help="a slice in the columns, in place of the level")
     args = parser.parse_args()
     items = evalsets.load(EvalsetUse(name=args.evalset), Path.cwd()).items
     if args.answers:
-        print(scores(items, read_answers(args.answers)))
+        print(scores(items, read_answers(args.answers), args.by))
     else:
         print(make_up(items))
 
@@ -44,12 +49,16 @@ def make_up(items: tuple[Item, ...]) -> str:
     return table(by_language | by_level, (*languages, *levels, "all"), lambda ones: str(len(ones)))
 
 
-def scores(items: tuple[Item, ...], texts: dict[str, str]) -> str:
-    """Mean score by kind (rows) and level (columns); in brackets the number of items answered."""
+def scores(items: tuple[Item, ...], texts: dict[str, str], by: str = "level") -> str:
+    """Mean score by kind (rows) and level or a slice (columns); in brackets the number of items answered."""
+
+    def column(item: Item) -> str:
+        return f"{by} {item.difficulty if by == 'level' else item.slices.get(by, 'none')}"
+
     answered = tuple(item for item in items if item.id in texts)
-    cells = grouped(answered, lambda item: f"level {item.difficulty}", lambda item: score(item, texts[item.id]))
-    levels = sorted({f"level {item.difficulty}" for item in answered})
-    return table(cells, (*levels, "all"), lambda values: f"{sum(values) / len(values):.2f} ({len(values)})")
+    cells = grouped(answered, column, lambda item: score(item, texts[item.id]))
+    columns = sorted({column(item) for item in answered}, key=lambda name: natural(name.removeprefix(f"{by} ")))
+    return table(cells, (*columns, "all"), lambda values: f"{sum(values) / len(values):.2f} ({len(values)})")
 
 
 def score(item: Item, text: str) -> float:
@@ -58,9 +67,16 @@ def score(item: Item, text: str) -> float:
 
 
 def read_answers(files: list[Path]) -> dict[str, str]:
-    """Id to text."""
-    lines = (line for file in files for line in file.read_text(encoding="utf-8").splitlines() if line)
-    return {answer["id"]: answer["text"] for answer in map(json.loads, lines)}
+    """Id to text. A line ends with a newline only: an answer may hold any other separator of lines."""
+    found: dict[str, str] = {}
+    for file in files:
+        if file.suffix == ".parquet":
+            columns = pq.read_table(file, columns=["id", "text"])
+            found |= dict(zip(columns["id"].to_pylist(), columns["text"].to_pylist(), strict=True))
+        else:
+            answers = [json.loads(line) for line in file.read_bytes().split(b"\n") if line]
+            found |= {answer["id"]: answer["text"] for answer in answers}
+    return found
 
 
 def grouped(items: tuple[Item, ...], column: Callable[[Item], str], value: Callable[[Item], float]) -> Cells:

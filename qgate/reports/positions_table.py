@@ -35,12 +35,12 @@ def build(tables: Mapping[str, TokenTable]) -> pa.Table:
     keys: dict[str, list[Any]] = {name: [] for name in _KEYS}
     values: dict[str, list[Any]] = {name: [] for name in _METRICS}
     for arm, table in sorted(tables.items()):
-        ends = np.cumsum(np.bincount(table.answer, minlength=len(table.rows)))[:-1]
+        ends = np.cumsum(np.bincount(table.answer, minlength=len(table.rows)))
         for row in table.rows:
             for name, value in zip(_KEYS, (arm, *row.pair), strict=True):
                 keys[name].append(value)
         for name in _METRICS:
-            values[name] += np.split(getattr(table, name).astype(np.float16), ends)
+            values[name] += np.split(getattr(table, name).astype(np.float16), ends)[: len(ends)]
     columns = {name: pa.array(keys[name], type=kind) for name, kind in _KEYS.items()}
     columns |= {name: pa.array(values[name], type=pa.list_(pa.float16())) for name in _METRICS}
     expected = json.dumps({arm: table.num_expected for arm, table in sorted(tables.items())})

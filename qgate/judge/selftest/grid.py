@@ -10,7 +10,8 @@ from itertools import product
 
 from qgate.judge.selftest.others import NEWCOMBE, STUDENT
 from qgate.judge.selftest.rates import Cell
-from qgate.judge.selftest.worlds import Paired, Rate, Skewed, Tokens, TokenShare, World
+from qgate.judge.selftest.slices import Sliced
+from qgate.judge.selftest.worlds import Paired, Rate, Skewed, TokenQuantile, Tokens, TokenShare, World
 
 SIZES = (20, 50, 100, 200, 500, 2000)
 BASE_RATES = (0.02, 0.1, 0.5, 0.9, 0.98)
@@ -19,11 +20,15 @@ NESTED = ((2, 0.3), (4, 0.1), (4, 0.9), (8, 0.3))
 """(seeds per item, correlation of two answers to one item)"""
 SHAPES = ("rare", "mixed", "broad")
 SPREADS = (0.5, 1.0, 1.5, 2.0)
+QUANTILES = (("kl_p95", 0.05), ("kl_p99", 0.01), ("kl_p999", 0.001))
+"""(metric, share of tokens above it)"""
+ALIKE = (0.05, 0.2, 0.5)
+"""Shares of the variance of ln KL that lie between items. In results/power they lie about the second."""
 
 
 def cells() -> tuple[Cell, ...]:
     """All cells, in the table's order."""
-    return (*_edges(), *_alike(), *_powers(), *_beyond(), *_others())
+    return (*_edges(), *_alike(), *_powers(), *_beyond(), *_others(), *_worst_slices(), *_quantiles())
 
 
 def _margin(base_rate: float) -> float:
@@ -75,3 +80,21 @@ def _others() -> Iterator[Cell]:
     for pair, size, method in product(_pairs(), SIZES, (NEWCOMBE, STUDENT)):
         if pair.num_seeds == 1:
             yield Cell("other", pair, _margin(pair.base_rate), _margin(pair.base_rate), size, method)
+
+
+def _worst_slices() -> Iterator[Cell]:
+    """The worst slice's harm is the margin: alone, where the others could hide it, and in all, where any may FAIL."""
+    for rate, slices, harmed, size in product((0.06, 0.5, 0.9), (3, 8), ("one", "all"), (20, 50, 200)):
+        margin = _margin(rate)
+        yield Cell("edge", Sliced(rate, slices, harmed), margin, margin, slices * size)
+    for slices, size in product((3, 8), (20, 50, 200)):
+        yield Cell("A/A", Sliced(0.5, slices, "all"), 0.0, 0.02, slices * size)
+
+
+def _quantiles() -> Iterator[Cell]:
+    """The quantile is its margin; then what its bound does not promise: the tail sits in few items, or in broken ones."""
+    for (metric, share), correlation, size in product(QUANTILES, ALIKE, SIZES):
+        yield Cell("edge", TokenQuantile(metric, correlation), share, share, size)
+    for (metric, share), size in product(QUANTILES, (100, 200, 500, 2000)):
+        yield Cell("beyond", TokenQuantile(metric, 0.8), share, share, size)
+        yield Cell("beyond", TokenQuantile(metric, 0.2, broken=0.02, factor=15.0), share, share, size)

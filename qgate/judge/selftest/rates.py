@@ -11,6 +11,7 @@ from statsmodels.stats.proportion import proportion_confint
 from qgate.judge.resample import Draws
 from qgate.judge.selftest.decided import failing, passing
 from qgate.judge.selftest.others import NEWCOMBE, newcombe_10, student_t
+from qgate.judge.selftest.slices import Sliced, decide
 from qgate.judge.selftest.worlds import Paired, Runs, World
 
 RUNS_AT_ONCE = 500
@@ -70,6 +71,9 @@ def rate(cell: Cell, num_runs: int, alpha: float, draws: Draws, generator: np.ra
 
 def _decide(cell: Cell, runs: Runs, alpha: float, draws: Draws) -> tuple[int, int]:
     """How many runs pass and fail, by the verdict's own bounds."""
+    if isinstance(cell.world, Sliced):
+        good, bad = decide(cell.world, runs, cell.margin, alpha, draws)
+        return int(good.sum()), int(bad.sum())
     asked = (runs.numerators, runs.denominators, cell.world.support, cell.margin, alpha, draws)
     return int(passing(*asked).sum()), int(failing(*asked).sum())
 

@@ -7,6 +7,7 @@ from math import inf
 from typing import Protocol
 
 import numpy as np
+from scipy.stats import norm
 
 from qgate.judge.criteria import Support
 from qgate.judge.resample import Floats
@@ -18,6 +19,8 @@ class Runs:
 
     numerators: Floats
     denominators: Floats
+    bases: Floats | None = None
+    """float64[R, n]: the baseline's scores, where the verdict asks for them."""
 
 
 SIGNED, SHARE = Support(-1, 1), Support(0, 1)
@@ -185,4 +188,34 @@ class TokenShare:
         """Beta-binomial counts in items of 20 to 400 tokens."""
         sizes = generator.integers(20, 400, num_items)
         chances = _beta(harm, self.correlation, (num_runs, num_items), generator)
+        return Runs(generator.binomial(sizes, chances).astype(np.float64), sizes.astype(np.float64))
+
+
+@dataclass(frozen=True)
+class TokenQuantile:
+    """KL per token, log-normal: the quantile `family`, of which `correlation` is the share of the log's variance between items.
+
+    A quantile is within its margin just where the share of tokens above the margin is small enough, so that share is drawn.
+    A share `broken` of items has the margin passed by `factor` times as many tokens as the rest.
+    """
+
+    family: str
+    correlation: float
+    broken: float = 0.0
+    factor: float = 1.0
+    support: Support = TOKEN_SHARE
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        """The columns of the table."""
+        return {"correlation": self.correlation, "broken": self.broken, "factor": self.factor}
+
+    def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
+        """Tokens above the margin, in items of 20 to 400; `harm` is their share."""
+        shape = (num_runs, num_items)
+        sizes = generator.integers(20, 400, num_items)
+        typical = harm / (1 + self.broken * (self.factor - 1))
+        share = np.where(generator.random(shape) < self.broken, typical * self.factor, typical)
+        between = np.sqrt(self.correlation) * generator.standard_normal(shape)
+        chances = norm.sf((norm.isf(share) - between) / np.sqrt(1 - self.correlation))
         return Runs(generator.binomial(sizes, chances).astype(np.float64), sizes.astype(np.float64))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import json
 from pathlib import Path
 from types import ModuleType
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from qgate.io import evalsets
@@ -42,3 +45,18 @@ def test_every_item_has_its_length_in_tokens(name: str) -> None:
     items = evalsets.load(EvalsetUse(name=f"{name}@1"), Path("/")).items
     with (ROOT / name / "tokens.csv").open(encoding="utf-8", newline="") as stream:
         assert [row["id"] for row in csv.DictReader(stream)] == [item.id for item in items]
+
+
+def test_an_answer_may_hold_separators_of_lines(card: ModuleType, tmp_path: Path) -> None:
+    text = "one\u2028two\x85three\x0bfour"
+    (tmp_path / "a.jsonl").write_bytes(json.dumps({"id": "x", "text": text}, ensure_ascii=False).encode() + b"\n")
+    pq.write_table(pa.table({"evalset": ["s"], "id": ["y"], "text": [text]}), tmp_path / "b.parquet")
+    assert card.read_answers([tmp_path / "a.jsonl", tmp_path / "b.parquet"]) == {"x": text, "y": text}
+
+
+def test_scores_are_told_by_a_slice_in_its_own_order(card: ModuleType) -> None:
+    items = evalsets.load(EvalsetUse(name="long-text@1"), Path("/")).items
+    told = card.scores(items, {item.id: "" for item in items}, "length")
+    head = told.splitlines()[0]
+    names = ("1k", "2k", "4k", "8k", "16k", "32k", "short")
+    assert head == f"| kind | {' | '.join(f'length {name}' for name in names)} | all |"

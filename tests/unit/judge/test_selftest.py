@@ -57,7 +57,9 @@ def test_rates_count_what_the_verdicts_own_interval_says(world):
 
 def test_the_grid_spans_what_the_method_promises():
     grid = cells()
-    assert {cell.num_items for cell in grid if cell.question == "edge"} == set(SIZES)
+    assert {cell.num_items for cell in grid if cell.question == "edge" and not isinstance(cell.world, Sliced)} == set(
+        SIZES
+    )
     assert (min(SIZES), max(SIZES)) == (20, 2000)
     pairs = [cell.world for cell in grid if isinstance(cell.world, Paired)]
     assert {0.02, 0.98} <= {world.base_rate for world in pairs}

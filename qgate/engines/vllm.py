@@ -12,15 +12,16 @@ import os
 import secrets
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import orjson
 from pydantic import BaseModel
 
-from qgate.engines import vllm_facts, vllm_log, vllm_machine, vllm_memory, vllm_options, vllm_size, wire
+from qgate.engines import vllm_facts, vllm_log, vllm_machine, vllm_memory, vllm_options, vllm_pins, vllm_size, wire
 from qgate.engines.dialogue import Dialogue
 from qgate.engines.vllm_causes import diagnose
 from qgate.engines.vllm_facts import Setting
@@ -122,7 +123,11 @@ class VllmEngine:
         options = _options(job)
         machine = vllm_machine.look(job.tool, vllm_options.visible(job, options))
         bounds = _bounds(job, options, machine, _read_config(job))
-        with serve(_launch(job, options, machine, bounds)) as server:
+        with ExitStack() as stack:
+            try:
+                server = stack.enter_context(serve(_launch(job, options, machine, bounds)))
+            except StartError as error:
+                raise vllm_size.explained(error, job) from error
             client = _client(job, server, job.stall_timeout_s)
             setting = Setting(job, options, machine, vllm_size.record(job, options, machine.gpu))
             facts = vllm_facts.at_start(setting, server, client)
@@ -157,11 +162,17 @@ def _bounds(job: ServeJob, options: VllmOptions, machine: Machine, config: dict[
 def _launch(job: ServeJob, options: VllmOptions, machine: Machine, bounds: _Bounds) -> Launch:
     extra = ["--enable-scale-out"] if job.needs_scores and machine.guards_tokens_in else []
     lengths = (bounds.max_model_len, bounds.step_tokens)
+
+    def probe(server: Server) -> str | None:
+        if (why := _probe(job, server, options.start_timeout_s)) is None:
+            _refuse_ignored(job, options, bounds, server)
+        return why
+
     return Launch(
         name=f"the vLLM server of {job.name}",
         argv=lambda port: [*vllm_options.command(job, options, port, lengths), *extra],
         log=job.log,
-        probe=lambda server: _probe(job, server, options.start_timeout_s),
+        probe=probe,
         diagnose=diagnose,
         start_timeout_s=options.start_timeout_s,
         env=vllm_options.variables(job, options, cpu=machine.gpu is None),
@@ -210,9 +221,31 @@ def _probe(job: ServeJob, server: Server, patience_s: float) -> str | None:
         raise StartError(f"{server.launch.name} started, but its first answer failed: {answer.error}")
     if answer.token_ids is None or answer.prompt_token_ids_sha256 is None:
         raise StartError(f"{server.launch.name} does not return token ids", advice="use vLLM 0.26 or newer")
-    if ignored := vllm_log.ignored_fields(server.logged()):
-        raise StartError(f"{server.launch.name} ignores {ignored} of a request", advice="use vLLM 0.26 or newer")
     return None
+
+
+def _refuse_ignored(job: ServeJob, options: VllmOptions, bounds: _Bounds, server: Server) -> None:
+    """Raise StartError where the server did not take a field, an argument or a variable as it was given."""
+    sent = wire.chat_body(PROBE, job.name, cache_salt="none")
+    if unknown := vllm_pins.unknown_fields(_schema(_client(job, server, TRY_S)), sent):
+        raise StartError(
+            f"{server.launch.name} ignores {', '.join(unknown)} of a request", advice="use vLLM 0.26 or newer"
+        )
+    lengths = (bounds.max_model_len, bounds.step_tokens)
+    if ignored := vllm_pins.ignored(job, options, lengths, server.logged()):
+        raise StartError(
+            f"{server.launch.name} did not take what it was given: {'; '.join(ignored)}",
+            advice="leave the option out, or use a version of vLLM that honours it",
+        )
+
+
+def _schema(client: Client) -> dict[str, Any]:
+    """The server's own description of its requests; empty where it gives none."""
+    with suppress(EngineError, orjson.JSONDecodeError):
+        status, body = client.get("/openapi.json", timeout_s=TRY_S)
+        found = orjson.loads(body) if status == 200 else {}
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 def _takes_tokens(client: Client, model: str) -> bool:

@@ -27,6 +27,24 @@ def _memory(found: re.Match[str]) -> Cause:
     )
 
 
+def _driver_memory(found: re.Match[str]) -> Cause:
+    return Cause(
+        f"the GPU's memory ran out outside PyTorch's allocator: {found[1]}",
+        "free the GPU (nvidia-smi shows who holds it), or lower gpu_memory_utilization, kv_cache_memory_bytes or "
+        "max_num_seqs in engine.options: the driver, CUDA graphs and workspaces need room beside them",
+    )
+
+
+def _no_kernel(found: re.Match[str]) -> Cause:
+    """With the first reasons, one for each kernel that was tried."""
+    reasons = [reason.strip() for reason in _REASON.findall(found[2])]
+    why = f": {'; '.join(reasons[:3])}" if reasons else ""
+    return Cause(
+        f"the server has no kernel for this quantization here ({found[1]} layer){why}",
+        "another scheme or group size, a smaller tensor_parallel_size, another GPU, or a server that has the kernel",
+    )
+
+
 def _startup_memory(found: re.Match[str]) -> Cause:
     device, free, total, share, wanted = found.groups()
     return Cause(
@@ -50,6 +68,7 @@ def _plain(summary: str, advice: str, *, port_taken: bool = False) -> Callable[[
     return lambda found: Cause(summary.format(*found.groups()), advice, port_taken)
 
 
+_REASON = re.compile(r"(\w+Kernel\w* (?:cannot implement due to: |requires capability )[^\n]+)")
 _OTHER_CHECKPOINT = "check the checkpoint's files (sha256), and that quantizer and server agree on the format"
 _RULES: tuple[_Rule, ...] = (
     (
@@ -66,6 +85,8 @@ _RULES: tuple[_Rule, ...] = (
         r"\(([\d.]+), ([\d.]+) GiB\)",
         _startup_memory,
     ),
+    (r"(CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED|cudaErrorMemoryAllocation)", _driver_memory),
+    (r"(CUDA out of memory occurred when warming up \w+ with \d+ dummy requests)", _driver_memory),
     (r"max seq len \((\d+)\), \(([\d.]+) GiB KV cache is needed.*?memory \((-?[\d.]+) GiB\)", _kv_memory),
     (
         r"No available memory for the cache blocks",
@@ -98,8 +119,16 @@ _RULES: tuple[_Rule, ...] = (
             "use shorter items (evalsets.where) or a smaller max_tokens",
         ),
     ),
+    (r"Failed to find a kernel that can implement the (.+?) linear layer\.((?:.*\n?){0,12})", _no_kernel),
     (
-        r"(Failed to find a kernel that can implement the .+|[Qq]uantization (?:method|scheme) .*not supported[^\n]*"
+        r"(Selected backend \S+ is not valid for this configuration[^\n]*|VLLM batch_invariant mode is not supported[^\n]*)",
+        _plain(
+            "the attention that was asked for does not work here: {0}",
+            "leave the backend out, or set engine.determinism: fast",
+        ),
+    ),
+    (
+        r"([Qq]uantization (?:method|scheme) .*not supported[^\n]*"
         r"|Unknown quantization method: \S+|not supported for the current GPU[^\n]*)",
         _plain(
             "the server has no kernel for this quantization here: {0}",
@@ -123,6 +152,10 @@ _RULES: tuple[_Rule, ...] = (
         _plain("a weight file is damaged: {0}", "compare the files' sha256 with where they came from; fetch again"),
     ),
     (
+        r"(start \(\d+\) \+ length \(\d+\) exceeds dimension size \(\d+\)|assert \w+(?:\.data)?\.shape == loaded_weight\.shape)",
+        _plain("a tensor has the wrong shape ({0})", _OTHER_CHECKPOINT),
+    ),
+    (
         r"KeyError: '([\w.]+\.[\w.]+)'",
         _plain("the model has no place for the checkpoint's tensor {0}", _OTHER_CHECKPOINT),
     ),
@@ -143,7 +176,7 @@ _RULES: tuple[_Rule, ...] = (
         ),
     ),
     (
-        r"Model Runner V2 does not yet support ([^\n]+?);",
+        r"Model Runner V2 does not yet support:? ([^\n;]+)",
         _plain("the V2 model runner does not support {0}", "engine.options.model_runner: v1"),
     ),
 )

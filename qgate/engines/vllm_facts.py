@@ -53,7 +53,7 @@ def at_start(setting: Setting, server: Server, client: Client) -> EngineFacts:
         packages=machine.packages,
         notes=(*_notes(setting, server), *_sizes(setting, said)),
         start_s=server.start_s,
-        details=said | _conditions(setting),
+        details=said | _conditions(setting, logged),
     )
 
 
@@ -72,14 +72,14 @@ def _sizes(setting: Setting, said: Mapping[str, float]) -> tuple[str, ...]:
     return vllm_size.notes(setting.ledger, setting.job, setting.options, said)
 
 
-def _conditions(setting: Setting) -> dict[str, Any]:
+def _conditions(setting: Setting, logged: str) -> dict[str, Any]:
     """What else decides bytes or memory, and is not in the server's log."""
     job, options = setting.job, setting.options
     found: dict[str, Any] = {
         "num_gpus": len(setting.machine.gpus),
         "concurrency": job.concurrency,
         "batch_invariant": job.repeatable,
-        "prefix_caching": options.prefix_caching,
+        "prefix_caching": vllm_log.prefix_caching(logged),
         "counts_nans": options.count_nans,
     }
     if setting.ledger is not None:

@@ -10,12 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 _LINEAR = re.compile(r"(?:Selected|Using) (\w+Kernel) for ([\w-]+)")
-_ATTENTION = re.compile(r"Using (\w+)(?: attention)? backend(?: out of| with|\.)")
+_ATTENTION = re.compile(
+    r"Using (?:AttentionBackendEnum\.)?(\w+)(?: attention| MLA prefill)? backend(?: out of| with|\.)"
+)
 _MARLIN = re.compile(
     r"Using (\w*Marlin\w*|\w*Cutlass\w*|\w*DeepGemm\w*|\w*FlashInfer\w*) (?:kernel|backend) for ([\w -]+)"
 )
 _SAMPLER = re.compile(r"Using (FlashInfer|PyTorch-native implementation)[^\n]* for top-p & top-k sampling")
-_IGNORED = re.compile(r"fields were present in the request but ignored: (\{[^}]*\})")
+_MOE = re.compile(r"Using '?([\w.]+)'?(?: [\w-]+)* MoE backend")
+_ATTENTION_VERSION = re.compile(r"Using FlashAttention version (\d+)")
+_GRAPH_MODE = re.compile(r"'cudagraph_mode': <CUDAGraphMode\.(\w+)")
+_PREFIX_CACHING = re.compile(r"[, ]enable_prefix_caching=(True|False)")
+_PREFIX_CACHING_OFF = "Disabling prefix caching for"
 _NUMBERS: Mapping[str, re.Pattern[str]] = {
     "kv_cache_tokens": re.compile(r"KV cache size: ([\d,]+) tokens"),
     "kv_cache_gib": re.compile(r"(?:Available KV cache memory: |reserved )(-?[\d.]+) GiB"),
@@ -49,9 +55,15 @@ def kernels(logged: str) -> dict[str, str]:
         found["linear"] = ", ".join(dict.fromkeys(linear))
     if attention := _ATTENTION.findall(logged):
         found["attention"] = ", ".join(dict.fromkeys(attention))
+    if moe := _MOE.findall(logged):
+        found["moe"] = ", ".join(dict.fromkeys(moe))
+    if version := _ATTENTION_VERSION.search(logged):
+        found["flash_attention"] = version[1]
     if "enforce_eager=" in logged:
         captured = "Graph capturing finished" in logged
         found["graphs"] = "eager" if "enforce_eager=True" in logged else "CUDA graphs" if captured else "compiled"
+        if captured and (mode := _GRAPH_MODE.search(logged)):
+            found["graph_mode"] = mode[1]
     if "Initializing a V1 LLM engine" in logged:
         found["model_runner"] = "v2" if "Using V2 Model Runner" in logged else "v1"
     if sampler := _SAMPLER.search(logged):
@@ -65,10 +77,10 @@ def numbers(logged: str) -> dict[str, float]:
     return {name: float(match[1].replace(",", "")) for name, match in found.items() if match}
 
 
-def ignored_fields(logged: str) -> str | None:
-    """Request fields that this version does not know, as it names them."""
-    found = _IGNORED.search(logged)
-    return found[1] if found else None
+def prefix_caching(logged: str) -> bool | None:
+    """Whether the server reads prompts' beginnings from its cache; None where it does not tell."""
+    found = _PREFIX_CACHING.search(logged)
+    return None if found is None else found[1] == "True" and _PREFIX_CACHING_OFF not in logged
 
 
 def metrics(body: str) -> dict[str, float]:

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from qgate.engines import vllm_memory
 from qgate.engines.vllm_options import VllmOptions
-from qgate.errors import CheckpointError
+from qgate.errors import CheckpointError, StartError
 from qgate.io import checkpoint, tensors
 from qgate.ports import ServeJob
 from qgate.sizing.cache import cache_shape, text_config
@@ -18,6 +18,10 @@ from qgate.sizing.ledger import Ledger, Serving, ledger
 from qgate.sizing.model import Model
 from qgate.sizing.placement import Device
 from qgate.sizing.reported import differences
+from qgate.sizing.shapes import misshapen
+
+MAY_BE_A_SHAPE = ("shape", "AssertionError", "RuntimeError")
+"""In a cause that a tensor of the wrong shape can have."""
 
 
 def as_gpu(device: Device | None) -> dict[str, str] | None:
@@ -78,6 +82,23 @@ def record(job: ServeJob, options: VllmOptions, gpu: Mapping[str, str] | None) -
     with suppress(CheckpointError):
         return size(job, options, stored_model(job), gpu)
     return None
+
+
+def explained(error: StartError, job: ServeJob) -> StartError:
+    """`error`, with the file that cannot be read, or the first tensor whose shape is not what config.json makes it.
+
+    vLLM names neither; a shape is looked for only where it may be the cause.
+    """
+    first, _, rest = error.message.partition("\n")
+    try:
+        found = misshapen(checkpoint.read_config(job.checkpoint), tensors.read(job.checkpoint))
+    except CheckpointError as broken:
+        found = broken.message
+    else:
+        found = found if any(word in first for word in MAY_BE_A_SHAPE) else None
+    if found is None:
+        return error
+    return StartError(f"{first}; {found}\n{rest}", advice=f"check the checkpoint's files; {error.advice}")
 
 
 def notes(made: Ledger, job: ServeJob, options: VllmOptions, reported: Mapping[str, float]) -> tuple[str, ...]:

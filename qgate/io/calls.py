@@ -50,6 +50,8 @@ class Watch:
     pulse_path: str | None = None
     pulse: Callable[[str], float] = lambda body: 0.0
     """Work done so far, from the body at `pulse_path`: while it grows, a server that answers nothing is not hung."""
+    cause: Callable[[], str] = lambda: ""
+    """Why it is dying, as far as its log tells: `: cause (fix)`, or nothing."""
     log_tail: Callable[[], str] = lambda: ""
     """Appended to what is said of a dying or hung server."""
 

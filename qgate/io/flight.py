@@ -159,7 +159,8 @@ class Flight:
             said = f"HTTP {health.status_code}"
         raise DiedError(
             f"{self._watch.name} is dying: after HTTP {failed.status_code} "
-            f"({self._target.redact(_server_message(failed))[:300]}) its health is {said}{self._watch.log_tail()}",
+            f"({self._target.redact(_server_message(failed))[:300]}) its health is {said}{self._watch.cause()}"
+            f"{self._watch.log_tail()}",
             advice=GO_ON,
         )
 

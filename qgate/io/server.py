@@ -92,7 +92,12 @@ class Server:
         """None while it runs; else how it ended, why as far as the log tells, and the log's tail."""
         if (code := self._child.poll()) is None:
             return None
-        return _ending(self.launch, self._child, code, self.logged())
+        return _ending(self.launch, self._child, code, self.cause())
+
+    def cause(self) -> str:
+        """`: cause (fix)` of what goes wrong with it, as far as its log tells; else nothing."""
+        found = self.launch.diagnose(self.logged())
+        return f": {found.summary} ({found.advice})" if found else ""
 
     def log_tail(self) -> str:
         """The log's place and tail, for the end of a message."""
@@ -101,7 +106,9 @@ class Server:
 
     def watch(self, stall_timeout_s: float) -> Watch:
         """How a client learns of this server's death."""
-        return Watch(self.launch.name, stall_timeout_s, how_ended=self.how_ended, log_tail=self.log_tail)
+        return Watch(
+            self.launch.name, stall_timeout_s, how_ended=self.how_ended, cause=self.cause, log_tail=self.log_tail
+        )
 
 
 @contextlib.contextmanager
@@ -154,12 +161,11 @@ def _start_error(launch: Launch, child: Child, code: int, logged: str) -> StartE
     cause = launch.diagnose(logged)
     kind = _PortTakenError if cause is not None and cause.port_taken else StartError
     advice = cause.advice if cause else "look at the log: the first error in it is most often the cause"
-    return kind(_ending(launch, child, code, logged, "did not start: it "), advice=advice)
-
-
-def _ending(launch: Launch, child: Child, code: int, logged: str, how: str = "") -> str:
-    cause = launch.diagnose(logged)
     why = f": {cause.summary}" if cause else ""
+    return kind(_ending(launch, child, code, why, "did not start: it "), advice=advice)
+
+
+def _ending(launch: Launch, child: Child, code: int, why: str, how: str = "") -> str:
     ended = ProcessError(f"{launch.name} {how}".rstrip(), argv=child.argv, returncode=code, log=launch.log).message
     first, _, rest = ended.partition("\n")
     return f"{first}{why}\n{rest}"

@@ -15,7 +15,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Self, TypeVar
 
-from qgate.errors import ArtefactError, DiedError, HungError
+from qgate.errors import DiedError, HungError
 from qgate.io import artefact, proc
 from qgate.io.answer_log import count_by_status, read_answers
 from qgate.io.files import write_text
@@ -219,13 +219,3 @@ def _wall_s(folder: Path) -> float | None:
         return float(json.loads((folder / TIMING).read_text(encoding="utf-8"))["wall_s"])
     except (OSError, ValueError, KeyError):
         return None
-
-
-def facts_of(arms: Sequence[Arm]) -> EngineFacts | None:
-    """What served these arms: the facts of the last one that holds any."""
-    for arm in reversed(arms):
-        try:
-            return arm.facts
-        except ArtefactError:
-            continue
-    return None

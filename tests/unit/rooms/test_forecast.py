@@ -24,9 +24,9 @@ from qgate.rooms.forecast import Forecast, forecast
 from qgate.rooms.prepare import Prepared
 from qgate.sizing.ledger import GIB
 from qgate.sizing.placement import Device
-from tests.unit.engines.test_vllm_size import SMALL, write_checkpoint
 from tests.unit.recipes import small, write, write_evalset
 from tests.unit.sized import gpu
+from tests.unit.sizing.models import SMALL, write_checkpoint
 from tests.unit.test_pipeline import Watcher, item
 
 GROUPED = {

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
+import struct
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from qgate.sizing.model import Model
@@ -87,3 +90,22 @@ def w4a16(tensors: dict[str, Shape], group: int) -> dict[str, Shape]:
 
 def model(config: dict[str, Any], tensors: dict[str, Shape], group_size: int | None = None) -> Model:
     return Model(config, tensors, {name: tensor.shape for name, tensor in tensors.items()}, group_size)
+
+
+SMALL = SMOLLM2_135M | {"architectures": ["LlamaForCausalLM"], "max_position_embeddings": 8192}
+
+
+def write_checkpoint(folder: Path, config: dict[str, Any] = SMALL) -> Path:
+    """A checkpoint whose weight file is all hole: headers as they should be, no bytes behind them."""
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    entries: dict[str, Any] = {}
+    end = 0
+    for name, tensor in llama_like(config, dtype="F16").items():
+        entries[name] = {"dtype": "F16", "shape": list(tensor.shape), "data_offsets": [end, end + tensor.size_bytes]}
+        end += tensor.size_bytes
+    header = json.dumps(entries).encode()
+    with (folder / "model.safetensors").open("wb") as stream:
+        stream.write(struct.pack("<Q", len(header)) + header)
+        stream.truncate(8 + len(header) + end)
+    return folder

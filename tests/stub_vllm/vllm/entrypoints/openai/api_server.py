@@ -2,7 +2,8 @@
 
 Put `tests/stub_vllm` and the repository root on PYTHONPATH. Faults come from variables: STUB_FAIL (a line to log before
 ending), STUB_SLEEP_S (before it is ready), STUB_FIRST_FAILS (the first answer is a 500), STUB_DIE_AFTER
-and STUB_HANG_AFTER (answers), STUB_LAST_WORDS (logged when it dies).
+and STUB_HANG_AFTER (answers), STUB_LAST_WORDS (logged when it dies), STUB_FIELDS (that its chat requests have),
+STUB_SAYS (more lines of its start).
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ from typing import Any
 
 from tests.http_stub import HttpStub, Request
 
+FIELDS = os.environ.get(
+    "STUB_FIELDS",
+    "model messages temperature top_p presence_penalty frequency_penalty max_tokens seed n stream logprobs top_k min_p "
+    "repetition_penalty min_tokens ignore_eos skip_special_tokens return_token_ids cache_salt",
+)
 START_LOG = """\
 (EngineCore pid=1) INFO 11-29 14:17:05 [core.py:133] Initializing a V1 LLM engine (v0.99.0) with config: enforce_eager=False
 (Worker pid=2) INFO 11-29 14:18:54 [gpu_worker.py:378] Using V2 Model Runner
@@ -81,6 +87,9 @@ class Model:
         pages: dict[str, Any] = {
             "/health": "",
             "/version": {"version": "0.99.0"},
+            "/openapi.json": {
+                "components": {"schemas": {"ChatCompletionRequest": {"properties": {name: {} for name in FIELDS.split()}}}}
+            },
             "/v1/models": {"data": [{"id": self.args.served_model_name, "root": self.args.model}]},
             "/metrics": (
                 f'vllm:generation_tokens_total{{engine="0"}} {tokens}\nvllm:num_preemptions_total{{engine="0"}} 2.0\n'
@@ -124,7 +133,7 @@ def main() -> None:
     if not (Path(args.model) / "config.json").is_file():
         sys.exit("OSError: does not appear to have a file named config.json")
     time.sleep(float(os.environ.get("STUB_SLEEP_S", "0")))
-    print(START_LOG, flush=True)
+    print(START_LOG + os.environ.get("STUB_SAYS", ""), flush=True)
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind((args.host, args.port))

@@ -22,7 +22,7 @@ _JSON_BODY = re.compile(r"Request (\S+) JSON body: (\{.*)")
 _DETAILS = re.compile(r"(?:Request (\S+) details|Received request (\S+?)): prompt: ")
 _RECEIVED = re.compile(r"Received request (\S+?):.*?SamplingParams\((.*)\)")
 _IDS = re.compile(r"prompt_token_ids: (\[[\d, ]*\])")
-_OUTPUT = re.compile(r"Generated response (\S+?)[^:]*: output: ")
+_OUTPUT = re.compile(r"Generated response ([^\s:(]+)[^:]*: output: ")
 _FINISH = re.compile(r"finish_reason: (\w+)")
 _NUMBERS = (
     "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "seed",

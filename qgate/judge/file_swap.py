@@ -143,4 +143,4 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 
 def _only_changes(changed: Mapping[str, bytes | None], candidate: Files) -> dict[str, bytes | None]:
-    return {name: data for name, data in changed.items() if data != candidate.get(name)}
+    return {name: data for name, data in changed.items() if _value(data) != _value(candidate.get(name))}

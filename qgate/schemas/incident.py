@@ -70,15 +70,14 @@ class Side(Frozen):
             raise ValueError("`model` and `api_key_env` belong to a `url`")
         return self
 
-    @field_validator("url")
-    @classmethod
-    def _plain_url(cls, value: str | None) -> str | None:
-        url = urlsplit(value or "http://none")
+    @model_validator(mode="after")
+    def _plain_url(self) -> Self:
+        url = urlsplit(self.url or "http://none")
         if url.scheme not in {"http", "https"} or not url.hostname:
-            raise ValueError("this is no http(s) address")
+            raise ValueError("`url` is no http(s) address")
         if url.username or url.password or url.query:
-            raise ValueError("a user, a password or a query in it is refused: name the key by `api_key_env`")
-        return value
+            raise ValueError("`url` has a user, a password or a query, which is refused: name the key by `api_key_env`")
+        return self
 
     @property
     def engine_name(self) -> str:

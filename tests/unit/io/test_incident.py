@@ -1,0 +1,116 @@
+"""Incident files: every error with its line, every path absolute, and what is saved is read again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from qgate.errors import IncidentError
+from qgate.io import incident
+from qgate.schemas.incident import Incident
+
+GOOD = """\
+kind: incident
+version: 1
+title: Garbage
+request:
+  body:
+    messages: [{role: user, content: Hi}]
+    guided_choice: [a, b]
+    vllm_xargs: {unknown: 1}
+candidate:
+  checkpoint: {path: quantized}
+  launch: vllm serve x --enforce-eager --max-model-len 4k --api-key sk-x
+baseline:
+  checkpoint: {path: plain}
+  engine: transformers
+recognise: {regex: "a+"}
+"""
+
+
+def read(tmp_path: Path, text: str) -> incident.LoadedIncident:
+    path = tmp_path / "incident.yaml"
+    path.write_text(text, encoding="utf-8")
+    return incident.load(path)
+
+
+def test_a_good_file(tmp_path: Path) -> None:
+    found = read(tmp_path, GOOD)
+    assert found.incident.request.body["vllm_xargs"] == {"unknown": 1}
+    assert found.incident.candidate.checkpoint.path == tmp_path / "quantized"  # type: ignore[union-attr]
+    assert found.written.candidate.checkpoint.path == Path("quantized")  # type: ignore[union-attr]
+    candidate = found.sides["candidate"]
+    assert candidate.options.model_dump()["enforce_eager"] is True
+    assert candidate.launched.max_model_len == 4000
+    assert candidate.launched.left_out == ("--api-key",)
+    assert found.sides["baseline"].side.engine_name == "transformers"
+
+
+def test_what_is_saved_is_read_again(tmp_path: Path) -> None:
+    first = read(tmp_path, GOOD)
+    text = 'Line one\n  indented: "quoted"\n\n- dash\nשלום 😀\t\x07'
+    changed = first.written.model_copy(update={"answer": text, "log": "a: b\n# no comment\n"})
+    incident.save(tmp_path / "again.yaml", changed)
+    assert incident.load(tmp_path / "again.yaml").written == changed
+
+
+def test_json_is_yaml(tmp_path: Path) -> None:
+    value = {"kind": "incident", "version": 1, "request": {"body": {"prompt": "x"}, "endpoint": "/v1/completions"},
+             "candidate": {"url": "http://h:1/v1", "model": "m"}}  # fmt: skip
+    found = read(tmp_path, json.dumps(value))
+    assert found.sides["candidate"].side.engine_name == "openai"
+    assert found.sides["candidate"].options.model_dump()["model"] == "m"
+
+
+def test_the_schema_takes_what_is_taken(tmp_path: Path) -> None:
+    found = read(tmp_path, GOOD).written.model_dump(mode="json", exclude_defaults=True)
+    Draft202012Validator(Incident.model_json_schema()).validate({"kind": "incident", "version": 1, **found})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("title: Garbage", "titel: Garbage", r"line 3, titel: unknown field `titel` \(did you mean `title`\?\)"),
+        ("version: 1", "version: 2", "line 2, version: incident format 2 is newer"),
+        ("messages: [{role: user, content: Hi}]", "messages: []", r"line 4, request: the body .* has no `messages`"),
+        ("messages: [{role: user, content: Hi}]", "messages: [Hi]", "list of turns"),
+        ("  checkpoint: {path: quantized}", "  checkpoint: {path: q}\n  url: http://x", "exactly one of"),
+        ("  engine: transformers", "  engine: transformer", "line 14, baseline.engine: no engine named 'transformer'"),
+        ("--enforce-eager", "--tensor-parallel-size two", "line 11, candidate.launch: .*no number"),
+        ('regex: "a+"', 'regex: "a("', "not a regular expression"),
+        ('regex: "a+"', "defects: [garbel]", "no defect named 'garbel'"),
+        ("  engine: transformers", "  engine: transformers\n  options: {threds: 1}", "did you mean `threads`"),
+        ("kind: incident", "kind: recipe", "kind"),
+    ],
+)
+def test_an_error_names_line_and_field(old: str, new: str, said: str, tmp_path: Path) -> None:
+    text = GOOD.replace(old, new)
+    assert text != GOOD
+    with pytest.raises(IncidentError, match=said):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("", "is empty"), ("- a", "a mapping"), ("a: [", "not valid YAML"), ("kind: incident", "missing")],
+)
+def test_no_incident_at_all(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(IncidentError, match=said):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize("url", ["http://me:pw@h/v1", "http://h/v1?key=x", "ftp://h"])
+def test_an_address_with_a_secret_is_refused(url: str, tmp_path: Path) -> None:
+    text = GOOD.replace("  checkpoint: {path: plain}\n  engine: transformers", f"  url: {url}")
+    with pytest.raises(IncidentError, match="baseline: `url`") as caught:
+        read(tmp_path, text)
+    assert url not in str(caught.value)
+
+
+def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(IncidentError) as caught:
+        incident.load(tmp_path / "none.yaml")
+    assert caught.value.advice == "`qgate repro new` makes one"

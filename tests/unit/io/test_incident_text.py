@@ -1,0 +1,95 @@
+"""vLLM's log lines and pasted texts become requests and answers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from qgate.errors import IncidentError
+from qgate.io.incident_text import from_log, from_pasted
+
+PARAMS = (
+    "SamplingParams(n=1, presence_penalty=0.0, frequency_penalty=0.0, repetition_penalty=1.1, temperature=0.7, "
+    "watermarking=None, top_p=0.95, top_k=0, min_p=0.0, seed=3, stop=['a, b', '\\n'], stop_token_ids=[], bad_words=[], "
+    "ignore_eos=False, max_tokens=5, min_tokens=0, logprobs=None)"
+)
+NEW = f"""\
+DEBUG 11-29 10:00:00 [request_logger.py:56] Request chatcmpl-1 details: prompt: '<|im_start|>user\\nIt\\'s "me"<|im_end|>', \
+prompt_token_ids: [1, 42, 7], prompt_embeds shape: None.
+INFO 11-29 10:00:00 [request_logger.py:66] Received request chatcmpl-1: params: {PARAMS}, lora_request: None.
+INFO 11-29 10:00:01 [request_logger.py:99] Generated response chatcmpl-1: output: 'más más\\n', output_token_ids: [5], \
+finish_reason: length
+"""
+OLD = (
+    "INFO 01-01 [logger.py:39] Received request cmpl-2-0: prompt: 'Once upon', params: "
+    f"{PARAMS}, prompt_token_ids: None, lora_request: None, prompt_adapter_request: None."
+)
+
+
+def test_token_ids_are_taken_before_text_with_what_they_were_sampled_by() -> None:
+    found = from_log("noise\n" + NEW)
+    assert found.request.endpoint == "/v1/completions"
+    assert found.request.body == {
+        "prompt": [1, 42, 7], "temperature": 0.7, "top_p": 0.95, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.1,
+        "presence_penalty": 0.0, "frequency_penalty": 0.0, "seed": 3, "max_tokens": 5, "min_tokens": 0,
+        "stop": ["a, b", "\n"],
+    }  # fmt: skip
+    assert found.answer == {"choices": [{"message": {"content": "más más\n"}, "finish_reason": "length"}]}
+
+
+def test_an_older_line_has_the_text_with_its_template_in_it() -> None:
+    found = from_log(OLD)
+    assert found.request.body["prompt"] == "Once upon"
+    assert found.request.body["add_special_tokens"] is False
+    assert found.request.body["seed"] == 3
+    assert found.answer is None
+
+
+def test_a_logged_body_is_taken_verbatim() -> None:
+    body = {"messages": [{"role": "user", "content": "Hi {you}"}], "guided_regex": "a+", "api_key": "sk-SECRET"}
+    found = from_log(f"DEBUG Request chatcmpl-9 JSON body: {json.dumps(body)} [and more]")
+    assert found.request.body == {**body, "api_key": "[removed]"}
+    assert found.num_secrets == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("INFO nothing here", "no line of a request"),
+        (f"INFO Received request x: params: {PARAMS}, lora_request: None.", "not its prompt"),
+        ('DEBUG Request x JSON body: {"messages": [{"role"', "cut the request's body off"),
+        (
+            "DEBUG Request x details: prompt: None, prompt_token_ids: [], prompt_embeds shape: (1, 2).",
+            "no prompt in it",
+        ),
+    ],
+)
+def test_a_log_without_a_prompt_says_how_to_log_one(text: str, said: str) -> None:
+    with pytest.raises(IncidentError, match=said) as caught:
+        from_log(text)
+    assert caught.value.advice
+
+
+@pytest.mark.parametrize(
+    ("request_text", "messages"),
+    [
+        ('{"messages": [{"role": "user", "content": "Hi"}]}', [{"role": "user", "content": "Hi"}]),
+        (
+            '{"custom_id": "a", "body": {"messages": [{"role": "user", "content": "Hi"}]}}',
+            [{"role": "user", "content": "Hi"}],
+        ),
+        ("What is 2 + 2?\n", [{"role": "user", "content": "What is 2 + 2?"}]),
+    ],
+)
+def test_a_pasted_request(request_text: str, messages: object) -> None:
+    assert from_pasted(request_text, None).request.body["messages"] == messages
+
+
+def test_a_pasted_answer_is_a_response_or_a_text() -> None:
+    response = {"choices": [{"message": {"content": "Bearer abcdefghijk"}}]}
+    found = from_pasted("Hi", json.dumps(response))
+    assert found.answer == {"choices": [{"message": {"content": "Bearer [removed]"}}]}
+    assert found.num_secrets == 1
+    assert from_pasted("Hi", "!!!!\n").answer == "!!!!"
+    assert from_pasted("Hi", '{"a": 1}').answer == '{"a": 1}'

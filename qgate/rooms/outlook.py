@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from qgate.io import tensors
-from qgate.plan import GenerateStep, ScoreStep, generate_key, score_key
+from qgate.plan import GenerateStep, RankStep, ScoreStep, generate_key, score_key
+from qgate.plan_tasks import rank_key
 from qgate.rooms.generate import num_done
 from qgate.rooms.obtain import obtain_model, obtain_ready
 from qgate.rooms.precheck import precheck, quantized_layers, result_bytes
 from qgate.rooms.prepare import Prepared
+from qgate.rooms.tasks import find_tasks
 from qgate.rooms.variants import baseline_key, find_stored, job_of, variant_key
 from qgate.rooms.work import ArmKey
 from qgate.schemas.checkpoint import Checkpoint
@@ -32,8 +34,35 @@ def outlook(prepared: Prepared) -> tuple[Line, ...]:
     checkpoints = list(_checkpoints(prepared))
     known = {name: found for name, found, _ in checkpoints if found is not None}
     made = tuple(line for _, _, line in checkpoints)
+    tasks = tuple(_tasks(prepared, known.get(BASELINE)))
+    if BASELINE in known:
+        prepared = find_tasks(prepared, known[BASELINE])
     keys: dict[ArmKey, str] = {}
-    return (*made, *_generate(prepared, known, keys), *_score(prepared, known, keys))
+    asked = (*_generate(prepared, known, keys), *_rank(prepared, known))
+    return (*made, *tasks, *asked, *_score(prepared, known, keys))
+
+
+def _tasks(prepared: Prepared, baseline: Checkpoint | None) -> Iterator[Line]:
+    """What lm-eval asks is known once it was asked with the baseline's tokenizer."""
+    found = {} if baseline is None else find_tasks(prepared, baseline).tasks
+    for use in prepared.loaded.recipe.evalsets:
+        if use.lm_eval is None:
+            continue
+        if use.name in found:
+            yield Line("tasks", use.name, "stored", f"{len(found[use.name].evalset.items)} documents")
+        else:
+            yield Line("tasks", use.name, "to build with lm-eval; its steps are known then", "")
+
+
+def _rank(prepared: Prepared, known: Mapping[str, Checkpoint]) -> Iterator[Line]:
+    for step in prepared.plan.rank:
+        size = f"{len(step.requests)} options"
+        if step.variant not in known:
+            yield Line("rank", step.label, f"after {step.variant} is made", size)
+            continue
+        key = rank_key(step, known[step.variant].digest, prepared.identity(step.variant, _concurrency(prepared, step)))
+        state = "to do" if prepared.store.find("token_scores", key) is None else "stored"
+        yield Line("rank", step.label, state, size)
 
 
 def _checkpoints(prepared: Prepared) -> Iterator[tuple[str, Checkpoint | None, Line]]:
@@ -84,7 +113,7 @@ def _generate(prepared: Prepared, known: Mapping[str, Checkpoint], keys: dict[Ar
         yield Line("generate", step.label, _state(prepared, "generations", key, step), size)
 
 
-def _concurrency(prepared: Prepared, step: GenerateStep) -> int:
+def _concurrency(prepared: Prepared, step: GenerateStep | RankStep) -> int:
     recipe = prepared.loaded.recipe
     return (step.variant == BASELINE and step.replicate and recipe.noise_floor.concurrency) or recipe.engine.concurrency
 

@@ -103,10 +103,15 @@ def _key(prepared: Prepared, spec: LmEvalTasks, baseline: Checkpoint, tool: Tool
     return tasks_key(
         asked | {"max_length": _max_length(spec, baseline)},
         files=_own_files(spec),
-        tokenizer={n: r.sha256 for n, r in baseline.files.items() if not n.endswith(NOT_TOKENIZER)},
+        tokenizer=tokenizer_files(baseline),
         tool=tool.identity,
         worker=worker.hexdigest(),
     )
+
+
+def tokenizer_files(found: Checkpoint) -> dict[str, str]:
+    """Hash of every file of a checkpoint that may decide how a text becomes tokens, the chat template included."""
+    return {name: record.sha256 for name, record in found.files.items() if not name.endswith(NOT_TOKENIZER)}
 
 
 def _own_files(spec: LmEvalTasks) -> dict[str, str]:
@@ -154,6 +159,7 @@ def _run(tool: Tool, request: Mapping[str, Any], work: Path, what: str) -> dict[
 
 def score_tasks(prepared: Prepared, work: Work) -> None:
     """lm-eval's scores of every arm that answered, into `work`. Raises EvalsetError, StoreError, WorldError."""
+    _tell_other_tokenizers(prepared, work)
     for use in prepared.loaded.recipe.evalsets:
         if use.lm_eval is None:
             continue
@@ -165,6 +171,21 @@ def score_tasks(prepared: Prepared, work: Work) -> None:
         for arm, key in keys.items():
             folder = prepared.store.obtain(SCORED, key, partial(_keep, made.get(arm)))
             work.task_scores[*arm, use.name] = task_files.read_scores(folder / SCORES)
+
+
+def _tell_other_tokenizers(prepared: Prepared, work: Work) -> None:
+    """Every checkpoint is asked the baseline's tokens: where a variant's own would be others, lm-eval does not show it."""
+    if not prepared.tasks:
+        return
+    baseline = tokenizer_files(work.checkpoints[BASELINE])
+    for name, found in work.checkpoints.items():
+        other = tokenizer_files(found)
+        differing = sorted(file for file in baseline.keys() | other.keys() if baseline.get(file) != other.get(file))
+        if differing:
+            prepared.bench.watcher.note(
+                f"{name}: {', '.join(differing)} not the baseline's; lm-eval's prompts are in the baseline's tokens, so "
+                "only a set of chat prompts shows whether its own are others"
+            )
 
 
 def _keep(made: Path | None, folder: Path) -> None:

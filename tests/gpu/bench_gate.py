@@ -17,12 +17,14 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from qgate.engines.vllm import ENGINE
 from qgate.io import artefact, envs, host, recipe
 from qgate.io.proc import Child
 from qgate.rooms.prepare import prepare
@@ -112,10 +114,19 @@ def _path() -> str:
 
 
 def warm(gate: Gate) -> dict[str, Any]:
-    """Every server once with the very arguments that are measured, and lm-eval once without a model."""
+    """Every server once with the very arguments that are measured, side by side, and lm-eval once without a model."""
     began = time.monotonic()
-    _, found = run_qgate(gate, "warm", 6)
-    servers = {name: facts.model_dump(mode="json") for name, facts in found.engine_facts.items()}
+    prepared = prepare(recipe.load(gate.write_recipe("gate", gate.given.limit)), gate.work / "results-warm", Notes())
+    models = {"baseline": gate.baseline, **gate.variants}
+
+    def facts(name: str) -> dict[str, Any]:
+        job = prepared.job(name, models[name], gate.given.concurrency)
+        job.work.mkdir(parents=True)
+        with ENGINE.open(job) as session:
+            return session.facts.model_dump(mode="json")
+
+    with ThreadPoolExecutor(len(models)) as pool:
+        servers = dict(zip(models, pool.map(facts, models), strict=True))
     (gate.work / "servers.json").write_text(json.dumps(servers, indent=1))
     lm_eval_side.touch(gate.given.lm_eval, gate.work)
     return {"wall_s": time.monotonic() - began, "start_s": {name: one["start_s"] for name, one in servers.items()}}

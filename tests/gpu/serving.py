@@ -136,9 +136,10 @@ def serving(job: ServeJob, store: Path) -> tuple[Serving, Notes]:
     identity = EngineIdentity(
         name="vllm", tool=job.tool.identity, workers="", device="", dtype=job.dtype,
         options=job.options.model_dump(mode="json"), concurrency=job.concurrency, repeatable=job.repeatable,
+        max_model_len=job.max_model_len,
     )  # fmt: skip
-    served = replace(job, checkpoint=checkpoint.read(job.checkpoint, job.name).path)
-    return Serving(bench, served, checkpoint.read(job.checkpoint, job.name), identity), notes
+    found = checkpoint.read(job.checkpoint, job.name)
+    return Serving(bench, replace(job, checkpoint=found.path), found, identity), notes
 
 
 def step(asked: list[GenerateRequest], name: str = "baseline") -> GenerateStep:

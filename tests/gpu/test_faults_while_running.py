@@ -67,18 +67,18 @@ def harm_after(num: int, notes: Notes, harm: Callable[[], None]) -> threading.Th
 
 
 @pytest.mark.parametrize(
-    ("harm", "said"),
+    ("harm", "said", "stall_s"),
     [
-        (kill_server, "was ended by SIGKILL"),
-        (kill_engine_core, "vLLM server of baseline"),
-        (stop_all, "finished nothing for"),
+        (kill_server, "was ended by SIGKILL", 120.0),
+        (kill_engine_core, "vLLM server of baseline", 120.0),
+        (stop_all, "finished nothing for", 20.0),
     ],
 )
 def test_a_lost_server_is_started_once_more_and_the_rest_goes_on(
-    tmp_path: Path, vllm_tool: Tool, demo_model: Path, harm: Callable[[], None], said: str
+    tmp_path: Path, vllm_tool: Tool, demo_model: Path, harm: Callable[[], None], said: str, stall_s: float
 ) -> None:
     before = family()
-    job = serve_job(tmp_path / "w", vllm_tool, demo_model, stall_timeout_s=10.0)
+    job = serve_job(tmp_path / "w", vllm_tool, demo_model, stall_timeout_s=stall_s)
     served, notes = serving(job, tmp_path / "results")
     asked = requests(NUM, max_tokens=LONG)
     with served:
@@ -100,7 +100,9 @@ def test_a_server_that_is_lost_twice_ends_the_arm_and_keeps_what_came(
     tmp_path: Path, vllm_tool: Tool, demo_model: Path, first_harm: Callable[[], None]
 ) -> None:
     before = family()
-    served, notes = serving(serve_job(tmp_path / "w", vllm_tool, demo_model), tmp_path / "results")
+    served, notes = serving(
+        serve_job(tmp_path / "w", vllm_tool, demo_model, stall_timeout_s=120.0), tmp_path / "results"
+    )
     again = harm_again(served, notes, first_harm)
     with served, pytest.raises(DiedError, match="was ended by SIGKILL"):
         served.generate(step(requests(NUM, max_tokens=LONG)))
@@ -174,7 +176,7 @@ def test_a_queue_far_longer_than_a_batch_is_worked_off(tmp_path: Path, vllm_tool
     num = 400 if GPUS else 40
     options = {"max_num_seqs": 4}
     job = serve_job(
-        tmp_path / "w", vllm_tool, demo_model, options=options, concurrency=num, stall_timeout_s=6.0, max_model_len=256
+        tmp_path / "w", vllm_tool, demo_model, options=options, concurrency=num, stall_timeout_s=20.0, max_model_len=256
     )
     with ENGINE.open(job) as session:
         answers = list(session.generate(requests(num)))

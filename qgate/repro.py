@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from qgate.errors import EngineError, EnvError, PluginError
@@ -32,6 +33,7 @@ from qgate.rooms.minimise import minimise
 from qgate.rooms.replay import Replayer
 from qgate.rooms.scoring import load_scorer
 from qgate.rooms.sides import REFERENCE, Sides, sides
+from qgate.rooms.tell_apart import tell_apart
 from qgate.schemas.incident import Incident
 from qgate.schemas.minimised import Minimised
 from qgate.schemas.repro import Arm, Experiment, FileDifference, Repro, State, Suspect
@@ -74,16 +76,14 @@ def run(loaded: LoadedIncident, folder: Path, store: Store, watcher: Watcher, wi
             _filed(lab, "candidate"), found_sides.candidate, isolate.REQUEST, lambda n: wanted_as_filed(n, rate)
         )
         minimal: Minimised | None = None
-        minimal_arms: tuple[Experiment, ...] = ()
+        arms: tuple[Experiment, ...] = ()
         if filed.failures:
             isolate.of_the_request(lab, incident, "candidate")
-            minimal = _minimised(lab, wishes)
-            minimal_arms = _minimal(lab, "candidate", minimal)
-            minimal_arms += _baseline(lab, incident, minimal)
+            minimal, arms = _in_both(lab, incident, _minimised(lab, wishes))
             _isolate(lab, loaded, differences, folder, store, wishes)
         found = Found(
             loaded, lab, attribute(_case(lab, incident, differences)), differences, rate, started,
-            minimal, minimal_arms, tuple(isolate.not_isolated(lab, incident)) if filed.failures else (),
+            minimal, arms, tuple(isolate.not_isolated(lab, incident)) if filed.failures else (),
         )  # fmt: skip
         report = leave(found, folder)
     return Outcome(report, folder)
@@ -135,20 +135,35 @@ def _minimal(lab: Lab, arm: Arm, minimal: Minimised | None) -> tuple[Experiment,
     return (found,)
 
 
-def _baseline(lab: Lab, incident: Incident, minimal: Minimised | None) -> tuple[Experiment, ...]:
-    """The unquantized arm: as filed, its factors, and the minimal request."""
+def _in_both(
+    lab: Lab, incident: Incident, minimal: Minimised | None
+) -> tuple[Minimised | None, tuple[Experiment, ...]]:
+    """The unquantized arm: as filed, its factors; then the minimal request in both, one that only the candidate fails on."""
+    arms = _minimal(lab, "candidate", minimal)
     if "baseline" not in lab.sides.setups:
-        return ()
+        return minimal, arms
     filed = lab.run(_filed(lab, "baseline"), lab.sides.setups["baseline"], isolate.REQUEST)
     if not filed.ran:
-        return ()
+        return minimal, arms
     isolate.of_the_request(lab, incident, "baseline")
+    if minimal is not None and minimal.verified and filed.effect == "gone":
+        apart = _apart(lab, minimal)
+        arms = arms if apart.body == minimal.body else _minimal(lab, "candidate", apart)
+        minimal = apart
     found = _minimal(lab, "baseline", minimal)
     if found and found[0].effect == "kept" and filed.effect != "kept":
         lab.notes.append(
             "the minimal request fails in the unquantized model too: it shows another failure than the filed one"
         )
-    return found
+    return minimal, (*arms, *found)
+
+
+def _apart(lab: Lab, minimal: Minimised) -> Minimised:
+    try:
+        return tell_apart(minimal, lab.tries, partial(lab.tries, arm="baseline"), lab.replayer.watcher)
+    except EngineError as error:
+        lab.notes.append(f"the minimal request was not told apart: {error.message.splitlines()[0]}")
+        return minimal
 
 
 def _isolate(

@@ -67,10 +67,10 @@ class Lab:
         ask = replace(self.asks[arm], body=body)
         return replace(ask, in_flight=1) if alone is not None and alone.effect == "kept" else ask
 
-    def tries(self, body: Body, num: int) -> Sequence[bool]:
-        """Whether each of the first `num` tries of a body failed, of the candidate as filed (see schemas.repro.Tries)."""
-        ask = self.other(body)
-        answers = self.replayer.answers(self.sides.candidate, ask, num)
+    def tries(self, body: Body, num: int, arm: Arm = "candidate") -> Sequence[bool]:
+        """Whether each of the first `num` tries of a body failed, served as filed (see schemas.repro.Tries)."""
+        ask = self.other(body, arm)
+        answers = self.replayer.answers(self.sides.setups[arm], ask, num)
         return [each.failed for each in tries(answers, ask, self.recogniser)[:num] if each.came]
 
     def find(self, factor: str, arm: Arm = "candidate") -> Experiment | None:

@@ -83,6 +83,26 @@ def test_a_race_that_needs_requests_in_flight(model: Path, tmp_path: Path) -> No
     assert report.minimised.num_calls % 8 == 0
 
 
+def test_answers_that_never_end_are_not_cut_to_where_none_does(model: Path, tmp_path: Path) -> None:
+    quantized = checkpoint(tmp_path / "quantized")
+    for folder, ends in ((model, {"eos_token_id": 2}), (quantized, {"eos_token_id": 0})):
+        (folder / "generation_config.json").write_text(json.dumps(ends), encoding="utf-8")
+    sides = repro_run.side(quantized, "fake"), repro_run.side(model, "fake")
+    text = "Where is the lighthouse? The lighthouse is on the northern cape."
+    report = repro_run.found(
+        tmp_path, "endless", filed(text, *sides, recognise={"finish_reason": "length"}), calls=None
+    )  # fmt: skip
+    repro_run.only(report, "eos_or_configuration")
+    cut = report.minimised
+    assert cut is not None
+    assert cut.apart
+    assert cut.body["max_tokens"] > 1
+    assert [(each.arm, each.failures == each.tries) for each in report.minimal] == [
+        ("candidate", True),
+        ("baseline", False),
+    ]
+
+
 def test_nothing_wrong_is_not_reproduced(model: Path, tmp_path: Path) -> None:
     sides = repro_run.side(checkpoint(tmp_path / "quantized"), "fake"), repro_run.side(model, "fake")
     report = repro_run.found(tmp_path, "well", filed("Tell me of the sea.", *sides))

@@ -16,10 +16,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 
-from qgate.errors import EnvError, Interrupted, StoreError, UserError, WorldError
+from qgate.errors import CheckpointError, EnvError, Interrupted, StoreError, UserError, WorldError
 from qgate.io import proc
 from qgate.io.recipe import LoadedRecipe
 from qgate.ports import Watcher
+from qgate.rooms.admission import admit
 from qgate.rooms.arms import Serving
 from qgate.rooms.evidence import gather
 from qgate.rooms.judgement import judge_once
@@ -51,6 +52,8 @@ def run(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Outcome:
     work = Work()
     with _stage(work, "model"):
         work.checkpoints[BASELINE] = obtain_baseline(prepared)
+        if (refusal := admit(prepared, work, BASELINE)) is not None:
+            raise CheckpointError(f"{BASELINE}: {refusal}")
         precheck_variants(prepared, work.checkpoints[BASELINE])
         prepared = obtain_tasks(prepared, work.checkpoints[BASELINE])
     with _stage(work, "arms"):
@@ -148,6 +151,9 @@ def _variant(prepared: Prepared, work: Work, name: str, baseline: Future[None] |
     """Make, serve and score one variant. What breaks only this variant is noted and the run goes on."""
     try:
         checkpoint = work.checkpoints[name] = obtain_variant(prepared, name, work.checkpoints[BASELINE])
+        if (refusal := admit(prepared, work, name)) is not None:
+            _failed(prepared, work, name, refusal)
+            return
         with prepared.serving(checkpoint) as serving:
             for step in prepared.plan.asked_of(name):
                 work.add_asked(step, serving.ask(step))
@@ -157,8 +163,12 @@ def _variant(prepared: Prepared, work: Work, name: str, baseline: Future[None] |
     except (StoreError, EnvError, UserError, Interrupted):
         raise
     except WorldError as error:
-        prepared.bench.watcher.note(f"{name}: {error.message}")
-        work.failures[name] = error.message
+        _failed(prepared, work, name, error.message)
+
+
+def _failed(prepared: Prepared, work: Work, name: str, why: str) -> None:
+    prepared.bench.watcher.note(f"{name}: {why}")
+    work.failures[name] = why
 
 
 def _score(prepared: Prepared, work: Work, serving: Serving, *, own: bool) -> None:

@@ -60,8 +60,8 @@ def unpack(packed: Array, bits: int, less: int = 0) -> Floats:
     stream = np.unpackbits(raw, axis=-1, bitorder="little")
     whole = stream.shape[-1] // bits * bits
     weights = (1 << np.arange(bits)).astype(np.uint8)
-    values = (stream[..., :whole].reshape(*raw.shape[:-1], -1, bits) * weights).sum(axis=-1, dtype=np.uint8)
-    return values.astype(np.float32) - np.float32(less)
+    values: Floats = (stream[..., :whole].reshape(*raw.shape[:-1], -1, bits) * weights).sum(axis=-1, dtype=np.float32)
+    return values - np.float32(less)
 
 
 def _pack_quantized(layer: Layer, parts: Parts, rows: slice) -> Floats:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
+from statistics import median_low
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,7 +190,7 @@ def _outliers(errors: Sequence[LayerError]) -> Iterator[tuple[LayerError, float]
         found = IN_LAYER.match(error.module)
         kinds[found[3] if found else error.module].append(error)
     for group in kinds.values():
-        usual = median(error.relative_error for error in group)
+        usual = median_low(error.relative_error for error in group)
         for error in group:
             if error.relative_error > max(OUTLIER_RATIO * usual, OUTLIER_LEAST):
                 yield error, usual

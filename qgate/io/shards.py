@@ -24,7 +24,7 @@ def survey(folder: Path) -> Found:
         try:
             index = weight_map(folder)
         except CheckpointError as error:
-            faults.append(ShardFault("index-unreadable", INDEX, error.message))
+            faults.append(ShardFault("index-unreadable", INDEX, error.message.replace(str(folder / INDEX), INDEX)))
     files = _files(folder, index, faults)
     tensors: dict[str, Tensor] = {}
     for file in files:
@@ -60,7 +60,7 @@ def _tensors(file: Path, faults: list[ShardFault]) -> tuple[Tensor, ...]:
     try:
         found = layout(file)
     except CheckpointError as error:
-        faults.append(ShardFault("shard-unreadable", file.name, error.message))
+        faults.append(ShardFault("shard-unreadable", file.name, error.message.replace(str(file), file.name)))
         return ()
     if found.end_bytes > found.size_bytes:
         detail = f"it has {found.size_bytes} bytes, its header needs {found.end_bytes}"

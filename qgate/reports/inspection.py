@@ -37,10 +37,10 @@ def verdict(inspection: Inspection) -> str:
     return ", ".join(said) if said else f"nothing found (looked at {', '.join(inspection.checked)})"
 
 
-def sentence(name: str, finding: Finding) -> str:
-    """One line for a run's findings."""
+def sentence(finding: Finding) -> str:
+    """One line, without a full stop: code, place, what was found, what it breaks."""
     more = f" and {finding.num_places - 1} more" if finding.num_places > 1 else ""
-    return f"{name}: {finding.code} at {finding.places[0]}{more}: {finding.detail}; {finding.breaks}."
+    return f"{finding.code} at {finding.places[0]}{more}: {finding.detail}; {finding.breaks}"
 
 
 def _words(text: str, style: str = "") -> Text:

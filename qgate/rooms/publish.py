@@ -19,6 +19,7 @@ from qgate.io.files import write_bytes, write_text
 from qgate.reports import html, junit, markdown, statement, table
 from qgate.reports.bundle import ReportBundle
 from qgate.rooms import servers
+from qgate.rooms.admission import told
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.work import Work
 from qgate.schemas.checkpoint import Checkpoint
@@ -34,7 +35,7 @@ def publish(
 ) -> tuple[Run, VerdictSheet]:
     """Write every report of a run and return what they were drawn from. Raises StoreError."""
     run = _run(prepared, work, started)
-    findings = (*sheet.findings, *_same_bytes(work), *servers.findings(run.engine_facts))
+    findings = (*sheet.findings, *_same_bytes(work), *told(work), *servers.findings(run.engine_facts))
     sheet = sheet.model_copy(update={"summary": _summary(work, run, sheet), "findings": findings})
     requests = {request.id: request for step in prepared.plan.generate for request in step.requests}
     bundle = ReportBundle(run, sheet, evidence.rows, prepared.loaded.written, requests)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from qgate.plan import GenerateStep, RankStep, ScoreStep
 from qgate.rooms.arms import Arm
 from qgate.schemas.checkpoint import Checkpoint
+from qgate.schemas.inspection import Inspection
 
 ArmKey = tuple[str, int, str, str]
 """(variant, replicate, evalset, profile)."""
@@ -26,6 +27,8 @@ class Work:
     """The key's answers, teacher-forced through the baseline."""
     task_scores: dict[tuple[str, int, str], dict[str, float]] = field(default_factory=dict)
     """(variant, replicate, set of lm-eval's tasks) to item to lm-eval's score of it, in [0, 1]."""
+    inspections: dict[str, Inspection] = field(default_factory=dict)
+    """What was seen of each checkpoint before it was served."""
     failures: dict[str, str] = field(default_factory=dict)
     timings_s: dict[str, float] = field(default_factory=dict)
 

@@ -24,7 +24,7 @@ from qgate.schemas.recipe import TOKEN_METRICS, Metric, Recipe
 
 PAGE = Path(__file__).with_name("reference.md")
 ENGINES = ("vllm", "transformers", "openai", "fake")
-QUANTIZERS = ("llmcompressor", "noise")
+QUANTIZERS = ("autoawq", "autogptq", "gptqmodel", "llmcompressor", "noise")
 HEAD = """\
 # Reference
 

@@ -42,8 +42,8 @@ class AutoGptq:
     worker = Path(__file__).parent.parent / "workers" / "autogptq_quantize.py"
     succession = (
         "AutoGPTQ is archived (0.7.1, March 2024) and knows no model since; its successor is `gptqmodel` with method "
-        "gptq, which takes the same options but for other defaults: damp_percent 0.05, and act_group_aware in place of "
-        "desc_act, which gains as much and costs nothing when served"
+        "gptq, which takes the same options but for other defaults: damp_percent 0.05, and act_group_aware, which orders "
+        "columns within whole groups and costs nothing when served"
     )
 
     def precision(self, options: BaseModel) -> str:

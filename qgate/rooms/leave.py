@@ -1,6 +1,6 @@
 """What was found about an incident in, a folder that somebody else can go on from out. Writes disk.
 
-repro.json repro.md repro.sh repro.py incident.yaml logs/
+repro.json repro.md repro.sh repro.py incident.yaml logs/, and rate.svg where something was minimised
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from qgate.io.incident import LoadedIncident
 from qgate.judge.request_body import left_out, unread
 from qgate.judge.suspects import AS_FILED
 from qgate.reports import repro_markdown, repro_script
+from qgate.reports.rate_picture import as_svg
 from qgate.rooms.lab import Lab
 from qgate.schemas.answers import EngineFacts
 from qgate.schemas.minimised import Minimised
@@ -47,6 +48,8 @@ def leave(found: Found, folder: Path) -> Repro:
     write_text(folder / "repro.sh", script.shell)
     write_text(folder / "repro.py", script.python)
     write_text(folder / "repro.md", repro_markdown.render(report, script.checked))
+    if report.minimised is not None and (picture := as_svg(report.minimised.rate_map)):
+        write_text(folder / "rate.svg", picture)
     incident_file.save(folder / "incident.yaml", found.loaded.written)
     artefact.save(folder / "repro.json", report)
     for name in ("work", "views"):

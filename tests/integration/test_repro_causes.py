@@ -22,6 +22,8 @@ from tests import repro_bad_kernel, repro_causes, repro_run
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
 QUESTION = "What is the capital of France?"
 ENGINE = "transformers"
+NOT_PARIS = {"scorer": {"name": "contains_all", "args": {"values": ["Paris"]}}}
+"""Recognises what no detector of defects does: `333333333333`, or a word of another subject."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,7 @@ def found(results: Path, demo_model: Path, request: pytest.FixtureRequest) -> Fo
 
     def run(candidate: Path, engine: str = ENGINE, *, calls: int = 0, **fields: Any) -> Repro:
         filed = {
-            "request": repro_run.request(QUESTION, max_tokens=12), "candidate": repro_run.side(candidate, engine),
+            "request": repro_run.request(QUESTION, max_tokens=24), "candidate": repro_run.side(candidate, engine),
             "baseline": repro_run.side(demo_model, engine), **fields,
         }  # fmt: skip
         return repro_run.found(results, request.node.name, filed, calls=calls)
@@ -92,15 +94,15 @@ def test_the_end_of_turn_lost(found: Found, results: Path, demo_model: Path) -> 
 
 
 def test_a_temperature_that_no_weights_stand(found: Found, w4a16: Path) -> None:
-    report = found(
-        w4a16, request=repro_run.request(QUESTION, temperature=2.0, max_tokens=12),
-        recognise={"scorer": {"name": "contains_all", "args": {"values": ["Paris"]}}},
-    )  # fmt: skip
+    report = found(w4a16, request=repro_run.request(QUESTION, temperature=2.0, max_tokens=12), recognise=NOT_PARIS)
     repro_run.only(report, "sampling")
 
 
 def test_a_kernel_that_ends_its_loop_early(found: Found, w4a16: Path) -> None:
-    report = found(w4a16, repro_bad_kernel.NAME, reference={"engine": ENGINE})
+    report = found(
+        w4a16, repro_bad_kernel.NAME, request=repro_run.request(QUESTION, max_tokens=12), recognise=NOT_PARIS,
+        reference={"engine": ENGINE},
+    )  # fmt: skip
     repro_run.only(report, "kernel_or_engine")
 
 

@@ -46,6 +46,7 @@ def test_a_kernel_that_fails_on_long_prompts(model: Path, tmp_path: Path) -> Non
     assert cut is not None
     assert cut.needs == "length"
     assert cut.verified
+    assert (tmp_path / "repro" / "long" / "rate.svg").read_text(encoding="utf-8").startswith("<svg")
     limits = cut.thresholds
     assert limits.longest_clear_words is not None
     assert limits.longest_clear_words + 1 == limits.shortest_failing_words < 900

@@ -4,19 +4,30 @@ import io
 import numpy as np
 import pytest
 
+from qgate.judge.arms import Arms
+from qgate.judge.compare import Case, measure
+from qgate.judge.quantiles import upper_tail
 from qgate.judge.resample import Draws
 from qgate.judge.sample import interval, of_items
+from qgate.judge.selftest.decided import failing, passing
 from qgate.judge.selftest.grid import SIZES, cells
 from qgate.judge.selftest.rates import Cell, Rates, rate
 from qgate.judge.selftest.report import summary, table, too_often
-from qgate.judge.selftest.worlds import Paired, Rate, Runs, Skewed, Tokens, TokenShare
+from qgate.judge.selftest.slices import Sliced, decide
+from qgate.judge.selftest.worlds import Paired, Rate, Runs, Skewed, TokenQuantile, Tokens, TokenShare
+from qgate.judge.tokens import TokenTable
+from qgate.schemas.evidence import Evidence
+from qgate.schemas.recipe import Criterion
+
+from .made import row
 
 ALPHA = 0.05
 DRAWS = Draws(1_000, 1, 60)
 WORLDS = [
     (Paired(0.5, 0.3), 0.05), (Paired(0.9, 1.0, 4, 0.3), 0.05), (Skewed("rare"), 0.05), (Skewed("mixed"), 0.05),
     (Skewed("broad"), 0.05), (Rate(4, 0.3), 0.02), (Tokens(1.0), 0.015), (Tokens(0.7, 0.05, 20.0), 0.015),
-    (TokenShare(0.2), 0.01),
+    (TokenShare(0.2), 0.01), (TokenQuantile("kl_p95", 0.2), 0.05), (TokenQuantile("kl_p99", 0.5, 0.02, 10.0), 0.01),
+    (Sliced(0.5, 4, "all"), 0.05),
 ]  # fmt: skip
 
 
@@ -86,3 +97,78 @@ def test_a_biased_estimator_would_be_caught(monkeypatch):
     cell = Cell("edge", Paired(0.9, 0.0), 0.05, 0.05, 20)
     found = rate(cell, 500, ALPHA, DRAWS, np.random.default_rng(0))
     assert too_often([found], ALPHA) == [found]
+
+
+def test_a_quantile_that_passes_has_a_share_above_its_margin_that_passes_and_one_that_fails_a_share_that_fails():
+    """So the self-test, which draws the shares, can only overstate how often `kl_p95` and the like err."""
+    generator = np.random.default_rng(2)
+    items, num_tokens, share = 80, 40, 0.05
+    draws = Draws(1_000, 1, items)
+    kl = np.exp(generator.standard_normal((items, 1)) * 0.3 + generator.standard_normal((items, num_tokens)))
+    bounds = upper_tail(token_table(kl), np.ones(items, dtype=bool), share, ALPHA, draws)
+    sizes = np.full(items, float(num_tokens))
+    seen = set()
+    for margin in np.quantile(kl, np.linspace(0.85, 0.999, 40)):
+        above = (kl > margin).sum(axis=1)[None].astype(float)
+        asked = (above, sizes, TokenShare(0.2).support, share, ALPHA, draws)
+        good, bad = passing(*asked)[0], failing(*asked)[0]
+        assert good or not bounds.high <= margin
+        assert bad or not bounds.low > margin
+        seen |= {(bool(good), bool(bad))}
+    assert seen == {(True, False), (False, False), (False, True)}
+
+
+@pytest.mark.parametrize(("harmed", "harm"), [("one", 0.2), ("all", 0.2), ("one", 0.0)])
+def test_a_worst_slice_is_decided_as_the_verdict_measures_it(harmed, harm):
+    world, margin, num_runs = Sliced(0.6, 3, harmed), 0.15, 25
+    runs = world.draw(harm, 3 * 60, num_runs, np.random.default_rng(7))
+    good, bad = decide(world, runs, margin, ALPHA, DRAWS)
+    for number in range(num_runs):
+        found = measure(sliced_case(runs, number), WORST, "w8a8").estimate
+        assert good[number] == (found.high <= margin)
+        assert bad[number] == (found.low > margin)
+    if harmed == "one":
+        assert world.draw(harm, 180, 400, np.random.default_rng(1)).numerators[:, 1::3].mean() == pytest.approx(
+            0, abs=0.01
+        )
+
+
+def test_slices_that_the_baseline_cannot_do_are_left_out_as_the_verdict_leaves_them_out():
+    world, draws = Sliced(0.03, 3, "all", discordance=0.0), Draws(1_000, 1, 100)
+    runs = world.draw(0.01, 3 * 100, 40, np.random.default_rng(1))
+    found = [measure(sliced_case(runs, number, draws), WORST, "w8a8") for number in range(40)]
+    assert {len(each.details.get("void", ())) for each in found} >= {0, 1, 2}
+    good, _ = decide(world, runs, 0.045, ALPHA, draws)
+    assert [bool(each) for each in good] == [each.estimate.high <= 0.045 for each in found]
+    assert {True, False} == set(good.tolist())
+
+
+WORST = Criterion(metric="worst_slice_score_loss", margin=0.15, by="kind")
+
+
+def sliced_case(runs, number, draws=DRAWS):
+    """One run as the judge has it: the slice of an item is its kind."""
+    num_items = runs.numerators.shape[1]
+    before, after = runs.bases[number], runs.bases[number] - runs.numerators[number]
+    rows = [
+        row(name, item, kind=f"k{item % 3}", score=float(scores[item]))
+        for name, scores in (("baseline", before), ("w8a8", after))
+        for item in range(num_items)
+    ]
+    return Case(Arms.of(Evidence(rows=tuple(rows))), {}, ALPHA, draws)
+
+
+def token_table(kl):
+    num_items, num_tokens = kl.shape
+    nothing = np.zeros(kl.size)
+    return TokenTable(
+        rows=tuple(row(item=item) for item in range(num_items)),
+        answer=np.repeat(np.arange(num_items), num_tokens),
+        position=np.tile(np.arange(num_tokens), num_items),
+        kl=kl.ravel(),
+        disagree=nothing,
+        drop=nothing,
+        log_drop=nothing,
+        covered=nothing,
+        num_expected=num_items,
+    )

@@ -45,10 +45,10 @@ def show(console: Console, found: Forecast, devices: Sequence[Device]) -> None:
 
 def _table(rows: Sequence[Row]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("memory, GiB a GPU")
-    for column in ("weights", "KV cache", "activations", "scoring", "graphs", "context", "total"):
-        table.add_column(column, justify="right")
-    table.add_column("where")
+    table.add_column("GiB a GPU")
+    for column in ("weights", "KV", "step", "scoring", "graphs", "base", "total"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("where", no_wrap=True)
     for row in rows:
         made = row.ledger
         parts = (made.weights, made.kv_cache, made.activations, made.scoring, made.graphs, made.context, made.total)

@@ -20,6 +20,8 @@ from qgate.sizing.cache import text_config
 
 MODULE = "vllm.entrypoints.openai.api_server"
 MAX_LOGPROBS = 20
+BERTH_FREE = 0.9
+"""Share of a berth that must be free once the server's process has its CUDA context."""
 SPARE_TOKENS = 8
 """Beyond the longest prompt and answer: scoring a full answer generates one token more."""
 OWN_ARGS = frozenset(
@@ -122,10 +124,11 @@ def command(job: ServeJob, options: VllmOptions, port: int, lengths: tuple[int |
 def _memory_share(job: ServeJob, options: VllmOptions) -> float:
     """vLLM refuses to start unless this share is free, also where it takes the KV cache's size from us.
 
-    In a berth that is the berth: where somebody else has taken of it meanwhile, the server says so at once.
+    In a berth that is most of the berth (the process has its context by then): where somebody else has taken of it
+    meanwhile, the server says so at once.
     """
     if job.berth is not None:
-        return max(0.001, math.floor(job.berth.share * 1000) / 1000)
+        return max(0.001, math.floor(job.berth.share * BERTH_FREE * 1000) / 1000)
     if options.gpu_memory_utilization is not None:
         return options.gpu_memory_utilization
     return 0.9 if options.kv_cache_memory_bytes is None else 0.05

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from qgate.engines import vllm_memory
 from qgate.engines.vllm_options import VllmOptions
@@ -32,9 +33,14 @@ def as_gpu(device: Device | None) -> dict[str, str] | None:
 
 
 def only(options: VllmOptions) -> tuple[int, ...]:
-    """The GPUs that the recipe pins, as far as it names them by number."""
-    words = (options.cuda_visible_devices or "").split(",")
-    return tuple(int(word) for word in words) if all(word.strip().isdigit() for word in words) else ()
+    """The GPUs that the recipe pins. Raises CheckpointError where it does not name them by number."""
+    words = [word.strip() for word in (options.cuda_visible_devices or "").split(",") if word.strip()]
+    if not all(word.isdigit() for word in words):
+        raise CheckpointError(
+            f"cuda_visible_devices {options.cuda_visible_devices}: servers are placed on GPUs by number only",
+            advice="name them as nvidia-smi numbers them, or give engine.parallel a number",
+        )
+    return tuple(map(int, words))
 
 
 def serving(job: ServeJob, options: VllmOptions, model: Model, gpu: Mapping[str, str] | None) -> Serving:
@@ -58,16 +64,24 @@ def serving(job: ServeJob, options: VllmOptions, model: Model, gpu: Mapping[str,
 
 
 def size(job: ServeJob, options: VllmOptions, model: Model, gpu: Mapping[str, str] | None) -> Ledger:
-    """The ledger of a server on such a GPU. Raises CheckpointError where config.json lacks a size."""
+    """The ledger of a server on such a GPU; with a share of it that the recipe sets, the KV cache is what is left.
+
+    Raises CheckpointError where config.json lacks a size.
+    """
     limit = text_config(model.config).get("max_position_embeddings")
     context = min(filter(None, (job.max_model_len, limit)), default=0)
     try:
-        return ledger(model, serving(job, options, model, gpu), job.lengths, context)
+        made = ledger(model, serving(job, options, model, gpu), job.lengths, context)
     except KeyError as error:
         raise CheckpointError(
             f"the memory of {job.name} cannot be told: {error.args[0]}",
             advice="give engine.parallel and kv_cache_memory_bytes, which need no ledger",
         ) from error
+    total = vllm_memory.gpu_memory_bytes(gpu)
+    if options.gpu_memory_utilization is None or options.kv_cache_memory_bytes is not None or total is None:
+        return made
+    rest = max(made.least_kv_cache, int(options.gpu_memory_utilization * total) - made.fixed)
+    return replace(made, kv_cache=rest)
 
 
 def stored_model(job: ServeJob) -> Model:

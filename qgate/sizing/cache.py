@@ -40,18 +40,27 @@ class CacheShape:
     """Kinds of layers that keep a state which is not counted here."""
 
     @property
+    def shortest_window(self) -> float:
+        """Tokens up to which every layer keeps everything."""
+        return min((kind.window for kind in self.layers if kind.window is not None), default=math.inf)
+
+    @property
     def token_bytes(self) -> int:
         """Bytes of one token while the sequence is shorter than every window."""
         return self.layer_bytes * sum(kind.num for kind in self.layers)
 
-    def sequence_bytes(self, num_tokens: int) -> int:
-        """Bytes of a sequence of so many tokens: whole blocks, and one more where a window slides over their edges."""
+    def sequence_bytes(self, num_tokens: int, in_flight: int = 0) -> int:
+        """Bytes of a sequence of so many tokens: whole blocks, and one more where a window slides over their edges.
+
+        `in_flight`: tokens of steps that are not settled yet, which a window keeps beside its own.
+        """
         blocks = 0
         for kind in self.layers:
-            if kind.window is None or num_tokens <= kind.window:
+            kept = num_tokens if kind.window is None else kind.window + in_flight
+            if num_tokens <= kept:
                 blocks += kind.num * math.ceil(num_tokens / BLOCK_TOKENS)
             else:
-                blocks += kind.num * (math.ceil(kind.window / BLOCK_TOKENS) + 1)
+                blocks += kind.num * (math.ceil(kept / BLOCK_TOKENS) + 1)
         return blocks * BLOCK_TOKENS * self.layer_bytes
 
 

@@ -28,6 +28,8 @@ CONTEXT_BYTES = GIB
 """CUDA context, cuBLAS and attention workspaces, and what the allocator rounds up."""
 GROUP_BYTES = GIB
 """More of it where several GPUs work together: NCCL and all-reduce buffers."""
+STEPS_AT_ONCE = 2
+"""Steps in flight with asynchronous scheduling, vLLM's default."""
 LARGEST_GRAPH = 512
 """Tokens in the largest graph (vllm/config/vllm.py, _set_cudagraph_sizes)."""
 
@@ -102,7 +104,7 @@ def ledger(model: Model, serving: Serving, lengths: Sequence[int], context: int)
     shape = cache_shape(model.config, kv_dtype=serving.kv_dtype, tensor_parallel=serving.tensor_parallel)
     layers_here = math.ceil(num_layers(text) / serving.pipeline_parallel)
     share = layers_here / num_layers(text)
-    least = math.ceil(shape.sequence_bytes(context) * share)
+    least = math.ceil(shape.sequence_bytes(context, STEPS_AT_ONCE * serving.step_tokens) * share)
     running = sorted(lengths, reverse=True)[: serving.max_num_seqs]
     load = math.ceil(sum(map(shape.sequence_bytes, running)) * share)
     wanted = max(least, load) if serving.kv_bytes is None else serving.kv_bytes

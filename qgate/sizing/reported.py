@@ -51,6 +51,9 @@ def _entries(ledger: Ledger, shape: CacheShape, reported: Mapping[str, float]) -
         yield Difference("weights", ledger.weights, reported["model_gib"] * GIB)
     if "activations_gib" in reported:
         yield Difference("activations", ledger.activations, reported["activations_gib"] * GIB)
-    if {"kv_cache_gib", "max_concurrency", "max_model_len"} <= reported.keys():
+    if (
+        {"kv_cache_gib", "max_concurrency", "max_model_len"} <= reported.keys()
+        and reported["max_model_len"] <= shape.shortest_window  # beyond it vLLM counts steps in flight too
+    ):
         sequences = reported["max_concurrency"] * shape.sequence_bytes(int(reported["max_model_len"]))
         yield Difference("what the KV cache holds", sequences, reported["kv_cache_gib"] * GIB)

@@ -41,6 +41,20 @@ def test_the_engine_tells_what_its_servers_take(tmp_path: Path) -> None:
     assert ENGINE.split(VllmOptions(tensor_parallel_size=2)) == (2, 1)
 
 
+def test_a_share_of_the_gpu_that_the_recipe_sets_is_the_servers_size(tmp_path: Path) -> None:
+    job = job_of(tmp_path, VllmOptions(gpu_memory_utilization=0.5))
+    made = ENGINE.size(job, vllm_size.stored_model(job), H200)
+    assert made.total == int(0.5 * H200.total_bytes)
+
+
+def test_gpus_that_are_pinned_otherwise_than_by_number_cannot_be_placed(tmp_path: Path) -> None:
+    assert vllm_size.only(VllmOptions(cuda_visible_devices="1, 2")) == (1, 2)
+    assert vllm_size.only(VllmOptions()) == ()
+    job = job_of(tmp_path, VllmOptions(cuda_visible_devices="GPU-5d1e"))
+    with pytest.raises(CheckpointError, match="by number only"):
+        ENGINE.size(job, vllm_size.stored_model(job), H200)
+
+
 def test_scoring_is_counted_where_it_is_asked_for(tmp_path: Path) -> None:
     job = job_of(tmp_path, VllmOptions(score_memory_bytes=1 << 30), needs_scores=True)
     assert ENGINE.size(job, vllm_size.stored_model(job), H200).scoring == 1792 * 49_152 * 12  # the largest step
@@ -67,7 +81,7 @@ def test_a_server_in_a_berth_takes_its_devices_and_its_share(tmp_path: Path) -> 
     job = job_of(tmp_path, VllmOptions(tensor_parallel_size=2), berth=berth)
     words = command(job, VllmOptions(tensor_parallel_size=2), 21_000, (2048, None))
     assert words[words.index("--kv-cache-memory-bytes") + 1] == str(12 * GIB)
-    assert words[words.index("--gpu-memory-utilization") + 1] == "0.375"
+    assert words[words.index("--gpu-memory-utilization") + 1] == "0.337"
     found = variables(job, VllmOptions(), cpu=False)
     assert (found["CUDA_VISIBLE_DEVICES"], found["CUDA_DEVICE_ORDER"]) == ("1,3", "PCI_BUS_ID")
 

@@ -62,6 +62,13 @@ def test_a_sliding_window_bounds_a_sequence() -> None:
     assert shape.sequence_bytes(32_768) == (4096 + 16) * shape.token_bytes  # and the block that the window slides into
 
 
+def test_a_window_keeps_what_is_in_flight_beside_it() -> None:
+    shape = cache_shape(models.MISTRAL_7B_V01)
+    assert shape.sequence_bytes(32_768, in_flight=8192) == (4096 + 8192 + 16) * shape.token_bytes
+    assert shape.sequence_bytes(10_000, in_flight=8192) == 10_000 * shape.token_bytes
+    assert shape.shortest_window == 4096
+
+
 def test_layers_of_two_kinds_are_padded_to_equal_groups() -> None:
     gemma_3_27b = {
         "text_config": {

@@ -113,10 +113,15 @@ def state_dict_not_aliased(module: nn.Module) -> Iterator[None]:
     """AutoAWQ restores the weights after each trial scale from `state_dict().cpu()`: on a CPU that is no copy.
 
     The trials then pile up in the weights, without an error: perplexity 344,440 where 15 is right. So the module hands
-    out clones meanwhile.
+    out clones meanwhile, of what lies on the CPU.
     """
     original = module.state_dict
-    module.state_dict = lambda *args, **kwargs: {k: v.clone() for k, v in original(*args, **kwargs).items()}
+
+    def cloned(*args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
+        found = original(*args, **kwargs).items()
+        return {name: tensor.clone() if tensor.device.type == "cpu" else tensor for name, tensor in found}
+
+    module.state_dict = cloned
     try:
         yield
     finally:

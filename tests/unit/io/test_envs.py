@@ -185,6 +185,19 @@ def test_current_is_this_python() -> None:
     assert "pydantic" in envs.packages(envs.resolve("current"), ["pydantic"])
 
 
+@pytest.mark.parametrize("variable", ["QGATE_PYTHON_DUO", "QGATE_PYTHON_DUO_CPU"])
+def test_a_tool_with_a_lock_per_machine_takes_the_user_s_python_by_either_name(
+    variable: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("duo-cpu", "duo-cuda"):
+        write_lock(home, name, "pass")
+    monkeypatch.setattr(locks, "NVIDIA_DRIVER", ())
+    with pytest.raises(EnvError, match="'duo-cpu' is not built"):
+        envs.resolve("duo")
+    monkeypatch.setenv(variable, sys.executable)
+    assert envs.resolve("duo").python == Path(sys.executable)
+
+
 @pytest.mark.parametrize("spec", ["/no/such/python", "./nothing"])
 def test_a_path_that_is_no_python_is_refused(spec: str) -> None:
     with pytest.raises(EnvError, match="no python at"):

@@ -351,14 +351,8 @@ def test_what_is_left_behind(bench: Bench) -> None:
     bench.plant("candidate", "fake.json", {"garble": 1.0, "trigger": "harbour 4711"})
     report = bench.run(calls=None)
     left = bench.root / "left"
-    assert {path.name for path in left.iterdir()} == {
-        "repro.json",
-        "repro.md",
-        "repro.sh",
-        "repro.py",
-        "incident.yaml",
-        "logs",
-    }
+    files = {"repro.json", "repro.md", "repro.sh", "repro.py", "incident.yaml", "rate.svg", "logs"}
+    assert {path.name for path in left.iterdir()} == files
     assert artefact.dumps(artefact.load(left / "repro.json", Repro)) == artefact.dumps(report)
     assert incident.load(left / "incident.yaml").written == report.incident
     page = (left / "repro.md").read_text(encoding="utf-8")

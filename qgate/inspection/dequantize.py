@@ -76,7 +76,7 @@ def _pack_quantized(layer: Layer, parts: Parts, rows: slice) -> Floats:
         zero = unpack(zeros[first:last].T, bits).T[: rows.stop - rows.start]
     else:
         zero = zeros[rows].astype(np.float32) + half
-    if (order := _order(layer, parts)) is not None:
+    if (order := order_of(layer, parts)) is not None:
         return _scaled(layer, values - zero[:, order], parts, rows)
     return _scaled(layer, _grouped(layer, values) - zero[:, :, None], parts, rows)
 
@@ -89,7 +89,7 @@ def _grouped(layer: Layer, values: Floats) -> Floats:
 def _scaled(layer: Layer, values: Floats, parts: Parts, rows: slice) -> Floats:
     """Times a scale per group, or per column's group where `weight_g_idx` says which."""
     scale = parts["weight_scale"][rows].astype(np.float32)
-    if (order := _order(layer, parts)) is not None:
+    if (order := order_of(layer, parts)) is not None:
         return values.reshape(-1, layer.columns) * scale[:, order]
     grouped = values.reshape(values.shape[0], scale.shape[1], -1)
     return (grouped * scale[:, :, None]).reshape(-1, layer.columns)
@@ -120,13 +120,13 @@ def _gptq(layer: Layer, parts: Parts, rows: slice, zero_step: int) -> Floats:
     words = slice(rows.start * bits // 32, -(-rows.stop * bits // 32))
     zeros = unpack(parts["qzeros"][:, words], bits)[:, : rows.stop - rows.start].T + np.float32(zero_step)
     scale = parts["scales"][:, rows].astype(np.float32).T
-    order = _order(layer, parts)
+    order = order_of(layer, parts)
     if order is not None:
         return (values - zeros[:, order]) * scale[:, order]
     return ((_grouped(layer, values) - zeros[:, :, None]) * scale[:, :, None]).reshape(-1, layer.columns)
 
 
-def _order(layer: Layer, parts: Parts) -> NDArray[np.int64] | None:
+def order_of(layer: Layer, parts: Parts) -> NDArray[np.int64] | None:
     """Each column's group; None where the groups follow each other."""
     stored = parts.get("g_idx", parts.get("weight_g_idx"))
     if stored is None:

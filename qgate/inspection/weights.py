@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from qgate.inspection.codes import ERROR, NOTE, WARNING, Code
 from qgate.inspection.layers import IN_LAYER, Layer
+from qgate.inspection.scheme import Scheme
 from qgate.schemas.inspection import Finding, LayerError
 
 WEIGHT_ERROR = Code(
@@ -58,6 +59,8 @@ LIMITS = {8: (0.06, 0.3), 4: (0.35, 0.8), 3: (0.6, 1.0), 2: (1.0, 2.0)}
 """Bits to the errors that are high and that no quantization makes. Rounding normal weights to 4 bits in groups of 128
 costs 0.11, GPTQ's on short calibration up to 0.3; to 8 bits 0.007, FP8 0.03."""
 OUTLIER_RATIO, OUTLIER_LEAST = 3.0, 0.02
+AWQ_RATIO = 2.0
+"""AutoAWQ and GPTQModel come to 1.0 to 1.1 with clipping, AutoAWQ's fault on CPUs to 2.9."""
 FOLDED_SPREAD, FOLDED_AGREEMENT = 0.01, 0.05
 """Scales vary by more than the first (as logarithm) and cancel to within the second, where they were moved."""
 
@@ -118,8 +121,8 @@ def _dots(first: Floats, second: Floats) -> Floats:
     return found
 
 
-def layer_error(module: str, parts: Sequence[Sums]) -> LayerError:
-    """Of a whole layer, from the sums of its rows. Rows of zeros count by their difference."""
+def layer_error(module: str, parts: Sequence[Sums], rounding: float | None) -> LayerError:
+    """Of a whole layer, from the sums of its rows and the squared error of rounding. Rows of zeros count as they are."""
     error, raw_error, raw_base, base, mine, dot = (
         np.concatenate([getattr(part, name) for part in parts]).astype(np.float64)
         for name in ("error", "raw_error", "raw_base", "base", "mine", "dot")
@@ -131,6 +134,7 @@ def layer_error(module: str, parts: Sequence[Sums]) -> LayerError:
         module=module,
         relative_error=_ratio(error.sum(), base.sum()),
         raw_relative_error=_ratio(raw_error.sum(), raw_base.sum()),
+        rounding_error=None if rounding is None else _ratio(rounding, base.sum()),
         cosine=float(dot.sum() / scale) if scale > 0 else 0.0,
         worst_rows=tuple((int(row), float(by_row[row])) for row in worst),
     )
@@ -158,30 +162,39 @@ def are_folded(rows: Floats, columns: Floats) -> bool:
 
 
 def check(errors: Sequence[LayerError], layers: Iterable[Layer]) -> Iterator[Finding]:
-    """Findings on layers that lost too much, for their width or for their kind."""
-    bits = {layer.module: layer.scheme.bits for layer in layers}
-    limits = {
-        error.module: LIMITS[max(width for width in LIMITS if width <= max(2, bits[error.module]))] for error in errors
-    }
-    broken = [error for error in errors if not error.relative_error <= limits[error.module][1]]
-    high = [error for error in errors if limits[error.module][0] < error.relative_error <= limits[error.module][1]]
+    """Findings on layers that lost too much, for their width, for their method or for their kind."""
+    schemes = {layer.module: layer.scheme for layer in layers}
+    limits = {error.module: _limits(schemes[error.module].bits) for error in errors}
+    broken = [
+        error for error in errors if not error.relative_error <= limits[error.module][1] or _is_no_awq(error, schemes)
+    ]
+    high = [error for error in errors if error.relative_error > limits[error.module][0] and error not in broken]
     for code, found in ((WEIGHT_ERROR, broken), (WEIGHT_ERROR_HIGH, high)):
         if found:
             yield code.at([error.module for error in found], _told(found[0], limits[found[0].module][0]))
     told = {error.module for error in (*broken, *high)}
-    apart = {error.module: usual for error, usual in _outliers(errors) if error.module not in told}
+    apart = [(error, usual) for error, usual in _outliers(errors) if error.module not in told]
     if apart:
-        module = next(iter(apart))
-        error = next(error for error in errors if error.module == module)
-        yield WEIGHT_OUTLIER.at(
-            list(apart), f"relative error {error.relative_error:.3f}, its kind's median {apart[module]:.3f}"
-        )
+        error, usual = apart[0]
+        detail = f"relative error {error.relative_error:.3f}, its kind's median {usual:.3f}"
+        yield WEIGHT_OUTLIER.at([error.module for error, _ in apart], detail)
+
+
+def _limits(bits: int) -> tuple[float, float]:
+    return LIMITS[max(width for width in LIMITS if width <= max(2, bits))]
+
+
+def _is_no_awq(error: LayerError, schemes: Mapping[str, Scheme]) -> bool:
+    """AWQ rounds to nearest once the scales are moved: beyond twice what that costs, these are not its weights."""
+    if schemes[error.module].method != "awq" or error.rounding_error is None:
+        return False
+    return error.relative_error > max(AWQ_RATIO * error.rounding_error, OUTLIER_LEAST)
 
 
 def _told(error: LayerError, usual: float) -> str:
-    return (
-        f"relative error {error.relative_error:.3f}, cosine {error.cosine:.4f}; at this width below {usual:g} is usual"
-    )
+    rounding = f", rounding alone costs {error.rounding_error:.3f}" if error.rounding_error is not None else ""
+    said = f"relative error {error.relative_error:.3f}, cosine {error.cosine:.4f}{rounding}"
+    return f"{said}; below {usual:g} is usual at this width"
 
 
 def _outliers(errors: Sequence[LayerError]) -> Iterator[tuple[LayerError, float]]:

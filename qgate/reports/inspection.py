@@ -105,10 +105,11 @@ def _layers(inspection: Inspection) -> Iterator[RenderableType]:
     if not inspection.layers:
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for column in ("layer", "error", "cosine", "worst rows"):
+    for column in ("layer", "error", "rounding", "cosine", "worst rows"):
         table.add_column(column, overflow="fold", justify="left" if column in {"layer", "worst rows"} else "right")
     for layer in inspection.layers[:NUM_LAYERS]:
         rows = ", ".join(f"{row}: {error:.3f}" for row, error in layer.worst_rows)
-        table.add_row(_words(layer.module), f"{layer.relative_error:.4f}", f"{layer.cosine:.5f}", rows)
+        rounding = "—" if layer.rounding_error is None else f"{layer.rounding_error:.4f}"
+        table.add_row(_words(layer.module), f"{layer.relative_error:.4f}", rounding, f"{layer.cosine:.5f}", rows)
     yield _words(f"\nWeight errors, largest of {len(inspection.layers)} layers", "bold")
     yield table

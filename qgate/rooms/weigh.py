@@ -19,6 +19,7 @@ from qgate.inspection.dequantize import STEP, is_read, rows_of
 from qgate.inspection.facts import FLOATS
 from qgate.inspection.layers import IN_LAYER, Layer
 from qgate.inspection.packing import expected
+from qgate.inspection.rounding import squared_error
 from qgate.inspection.scheme import quantization_of
 from qgate.inspection.weights import Factors
 from qgate.io.survey import Survey
@@ -100,11 +101,16 @@ def _steps(layer: Layer) -> Iterator[slice]:
         yield slice(start, min(start + rows, layer.rows))
 
 
-def _chunks(layer: Layer, pair: Pair) -> Iterator[tuple[slice, Floats, Floats]]:
-    """Rows, the checkpoint's weights and the baseline's."""
+def _parts(layer: Layer, pair: Pair) -> dict[str, NDArray[np.generic]]:
+    """The layer's stored tensors by their short names."""
     data = pair.mine.data
     names = {each.name: f"{layer.module}.{each.name}" for each in expected(layer)}
-    parts = {name: data.decoded(stored) for name, stored in names.items() if stored in data.tensors}
+    return {name: data.decoded(stored) for name, stored in names.items() if stored in data.tensors}
+
+
+def _chunks(layer: Layer, pair: Pair) -> Iterator[tuple[slice, Floats, Floats]]:
+    """Rows, the checkpoint's weights and the baseline's."""
+    parts = _parts(layer, pair)
     for rows in _steps(layer):
         theirs = pair.theirs.data.rows(f"{layer.module}.weight", rows)
         yield rows, rows_of(layer, parts, rows, pair.zero_step), theirs
@@ -114,7 +120,7 @@ def _error(layer: Layer, pair: Pair) -> LayerError:
     factors = pair.factors[layer.module]
     with np.errstate(over="ignore", invalid="ignore"):
         sums = [weights.compare(mine, theirs, factors.of(rows)) for rows, mine, theirs in _chunks(layer, pair)]
-        return weights.layer_error(layer.module, sums)
+        return weights.layer_error(layer.module, sums, squared_error(layer, _parts(layer, pair), factors))
 
 
 def _of_norm(layer: Layer, pair: Pair) -> Factors:

@@ -53,6 +53,9 @@ class LayerError(Frozen):
     raw_relative_error: float = Field(
         description="The same before scales that a quantizer moved between layers (AWQ, SmoothQuant) are moved back"
     )
+    rounding_error: float | None = Field(
+        description="What rounding alone costs at the layer's scales (s²/12 a weight); None for floats"
+    )
     cosine: float = Field(description="Cosine between both weights as vectors")
     worst_rows: tuple[tuple[int, float], ...] = Field(description="Output channels with the largest relative error")
 

@@ -190,6 +190,7 @@ def _repro_new(new: argparse.ArgumentParser) -> None:
     new.add_argument("--item", metavar="ID", help="with --run: set/item, or a whole set/item/profile/seed")
     new.add_argument("--profile", metavar="NAME", help="with --run: which sampling profile")
     new.add_argument("--seed", type=int, metavar="N", help="with --run: which seed")
+    new.add_argument("--recipe", type=Path, metavar="FILE", help="with --run: where its recipe lies, for its own sets")
     new.add_argument("--candidate", metavar="WHAT", help="a checkpoint, owner/name@revision of the hub, or a URL")
     new.add_argument("--baseline", metavar="WHAT", help="the unquantized model, likewise")
     new.add_argument("--engine", metavar="NAME", help="engine of both checkpoints (default: vllm)")

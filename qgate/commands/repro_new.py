@@ -41,7 +41,8 @@ def _made(arguments: argparse.Namespace) -> Incident:
             raise UserError(
                 "--run needs --variant and --item", advice="--item set/item, or a whole set/item/profile/seed"
             )
-        wanted = Wanted(arguments.variant, arguments.item, arguments.profile, arguments.seed)
+        sets_base = None if arguments.recipe is None else arguments.recipe.resolve().parent
+        wanted = Wanted(arguments.variant, arguments.item, arguments.profile, arguments.seed, sets_base)
         return from_run(find_run(arguments.run, arguments.results / "runs"), wanted, base)
     answer = None if arguments.answer is None else _text(arguments.answer)
     if arguments.curl is not None:
@@ -90,10 +91,10 @@ def _candidate(arguments: argparse.Namespace, base: Path) -> Side | None:
     launch, num = redact(arguments.launch or "")
     if num:
         raise UserError("--launch holds a secret", advice="leave the key out: it does not matter for the answer")
-    return _side(arguments.candidate, base, engine=arguments.engine, launch=launch)
+    return _side(arguments.candidate, base, engine=arguments.engine, launch=launch or ())
 
 
-def _side(named: str, base: Path, *, engine: str | None, launch: str = "") -> Side:
+def _side(named: str, base: Path, *, engine: str | None, launch: str | tuple[str, ...] = ()) -> Side:
     """A URL, a folder, or `owner/name@revision` of the hub."""
     if "://" in named:
         return Side(url=named)

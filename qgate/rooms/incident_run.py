@@ -16,7 +16,7 @@ from qgate.plan import item_of, plan
 from qgate.schemas.answers import Answer, GenerateRequest
 from qgate.schemas.evalset import Evalset
 from qgate.schemas.incident import Incident, Recognition, Reference, Request, Side
-from qgate.schemas.recipe import BASELINE, LocalSource, Recipe
+from qgate.schemas.recipe import BASELINE, HubSource, LocalSource, Recipe, Source
 from qgate.schemas.run import ArmRecord, Run
 from qgate.schemas.verdict import VerdictSheet
 
@@ -33,6 +33,8 @@ class Wanted:
     item: str
     profile: str | None = None
     seed: int | None = None
+    sets_base: Path | None = None
+    """Folder that the run's own sets are relative to: that of its recipe. None: only sets that come with qgate."""
 
     def fits(self, request_id: str) -> bool:
         """Whether a request's id (`set/item/profile/seed`) is meant."""
@@ -43,6 +45,19 @@ class Wanted:
         return named and self.profile in {None, profile} and self.seed in {None, int(seed)}
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where things lie."""
+
+    results: Path
+    recipe: Path | None
+    base: Path
+
+    def seen_from_base(self, path: Path) -> Path:
+        """As the incident file names it."""
+        return Path(os.path.relpath(path.resolve(), self.base.resolve()))
+
+
 def from_run(folder: Path, wanted: Wanted, base: Path) -> Incident:
     """The incident; checkpoints are named relative to `base`. Raises IncidentError, EvalsetError, ArtefactError."""
     run = artefact.load(folder / "run.json", Run)
@@ -50,9 +65,10 @@ def from_run(folder: Path, wanted: Wanted, base: Path) -> Incident:
     if wanted.variant not in run.checkpoints:
         known = ", ".join(name for name in run.checkpoints if name != BASELINE)
         raise IncidentError(f"the run {run.run_id} has no variant {wanted.variant!r}", advice=f"known: {known}")
-    sets = _sets(folder, kept)
+    sets = _sets(wanted.sets_base or folder, kept)
     request = _request(folder, kept, sets, wanted)
     answer = _answer(folder, run, wanted.variant, request.id)
+    place = _Place(folder.resolve().parent.parent, wanted.sets_base, base)
     reference = None if kept.engine.name in {"transformers", "fake"} else Reference()
     return Incident(
         kind="incident",
@@ -60,8 +76,8 @@ def from_run(folder: Path, wanted: Wanted, base: Path) -> Incident:
         title=f"{wanted.variant} of {run.recipe_name}: {request.id}",
         request=Request(body=_body(request)),
         answer=_response(answer) if came(answer) else None,
-        candidate=_side(folder, run, kept, wanted.variant, base),
-        baseline=_side(folder, run, kept, BASELINE, base),
+        candidate=_side(place, run, kept, wanted.variant),
+        baseline=_side(place, run, kept, BASELINE),
         reference=reference,
         concurrency=kept.engine.concurrency,
         recognise=Recognition(language=_language(sets, request.id)),
@@ -87,11 +103,13 @@ def _request(folder: Path, kept: Recipe, sets: Sets, wanted: Wanted) -> Generate
     return fitting[0]
 
 
-def _sets(folder: Path, kept: Recipe) -> Sets:
-    """The sets that the run's recipe names and that can be found from its folder."""
-    uses = [use for use in kept.evalsets if "@" in use.name or (folder / use.name).exists()]
+def _sets(base: Path, kept: Recipe) -> Sets:
+    """The sets that the run's recipe names, as far as they are found."""
+    uses = [use for use in kept.evalsets if "@" in use.name or (base / use.name).exists()]
+    if not uses:
+        raise IncidentError("the run's sets are not beside it", advice="--recipe FILE, where the run's recipe lies")
     try:
-        return {use.name: evalsets.load(use, folder) for use in uses}
+        return {use.name: evalsets.load(use, base) for use in uses}
     except QgateError as error:
         raise IncidentError(f"the run's sets cannot be read: {error.message}", advice=error.advice) from error
 
@@ -138,14 +156,27 @@ def _response(answer: Answer) -> dict[str, Any]:
     return {"choices": [choice], "usage": {name: value for name, value in usage.items() if value is not None}}
 
 
-def _side(folder: Path, run: Run, kept: Recipe, name: str, base: Path) -> Side:
-    results = folder.resolve().parent.parent
-    path = Path(os.path.relpath(results / run.checkpoints[name].path, base.resolve()))
+def _side(place: _Place, run: Run, kept: Recipe, name: str) -> Side:
     args = {} if name == BASELINE else kept.variants[name].engine_args
     return Side(
-        checkpoint=LocalSource(path=path),
+        checkpoint=_checkpoint(place, run, kept, name),
         engine=kept.engine.name,
         env=kept.engine.env,
         options={**kept.engine.options, **args},
         dtype=kept.baseline.dtype,
+    )
+
+
+def _checkpoint(place: _Place, run: Run, kept: Recipe, name: str) -> Source:
+    """The one that the run made, below its results; else what its recipe names."""
+    made = place.results / run.checkpoints[name].path
+    if made.is_dir():
+        return LocalSource(path=place.seen_from_base(made))
+    source = kept.model if name == BASELINE else kept.variants[name].checkpoint
+    if isinstance(source, LocalSource) and place.recipe is not None:
+        return LocalSource(path=place.seen_from_base(place.recipe / source.path))
+    if isinstance(source, HubSource):
+        return source
+    raise IncidentError(
+        f"the checkpoint of {name} is not below {place.results}", advice="--recipe FILE, where the run's recipe lies"
     )

@@ -36,7 +36,7 @@ PINNED = {
     "evalset new": "folder --from --dataset --revision --split --config --map --scorer --limit --env --description "
     "--license --skip-bad",
     "repro": "incident --results --out --rate --calls --every --add-to --quiet",
-    "repro-new": "file --curl --log --request --run --answer --variant --item --profile --seed --candidate --baseline "
+    "repro-new": "file --curl --log --request --run --answer --variant --item --profile --seed --recipe --candidate --baseline "
     "--engine --launch --concurrency --seen --tried --title --force --results",
     "inspect": "checkpoint --baseline --json --tensor-parallel-size --no-weights",
     "scan": "file",

@@ -160,7 +160,7 @@ def theirs(gate: Gate) -> dict[str, Any]:
     """The same by lm-eval: one run after the other."""
     loaded = recipe.load(gate.write_recipe("gate", gate.given.limit))
     plan = prepare(loaded, gate.work / "results-plan", Notes()).plan
-    steps = [step for step in plan.generate_for("baseline") if step.replicate == 0]
+    steps = [step for step in plan.generate if (step.variant, step.replicate) == ("baseline", 0)]
     tasks = lm_eval_side.write_tasks(steps, gate.work / "tasks")
     servers = json.loads((gate.work / "servers.json").read_text())
     side = lm_eval_side.LmEval(

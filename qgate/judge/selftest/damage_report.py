@@ -127,6 +127,15 @@ def page(found: Damaged, alpha: float, command: str, source: str) -> str:
             "",
             *_alike(found.alike),
             "",
+            "## How KL is spread",
+            "",
+            "Share of the variance of ln KL that lies between items, by level; the rest lies within answers. The simulation "
+            "of quantiles (results/selftest) spans 0.05 to 0.5, and 0.8 as what is not promised.",
+            "",
+            f"| level | {' | '.join(f'{level:g}' for level in found.between)} |",
+            "| --- |" + " --- |" * len(found.between),
+            f"| share | {' | '.join('' if share is None else f'{share:.2f}' for share in found.between.values())} |",
+            "",
         ]
     )  # fmt: skip
 

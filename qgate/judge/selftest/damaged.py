@@ -15,6 +15,7 @@ from qgate.judge.selftest.controls import MOST_ITEMS, RESAMPLES, criteria
 from qgate.judge.selftest.needs import Need, needs
 from qgate.judge.selftest.order import Alike, Gain, Ordered, alike, gains, ordered
 from qgate.judge.selftest.series import Series, series
+from qgate.judge.selftest.spread import between_items
 from qgate.judge.tokens import TokenTable
 from qgate.schemas.evidence import Evidence, Row
 from qgate.schemas.recipe import Criterion, Statistics
@@ -39,6 +40,8 @@ class Damaged:
     gains: tuple[Gain, ...]
     ordered: tuple[Ordered, ...]
     alike: tuple[Alike, ...]
+    between: Mapping[float, float | None]
+    """By level: the share of the variance of ln KL that lies between items."""
 
 
 Shown = Callable[[Sequence[Series]], Iterable[Series]]
@@ -72,6 +75,7 @@ def examine(
         gains=tuple(gains(found, np.random.default_rng(statistics.seed))),
         ordered=tuple(rising),
         alike=tuple(same),
+        between={level: between_items(tokens[arm]) for arm, level in levels.items() if arm in tokens},
     )
 
 

@@ -15,6 +15,7 @@ from qgate.judge.selftest.damage_report import alarms, needed_table, order_table
 from qgate.judge.selftest.damaged import examine
 from qgate.judge.selftest.order import Alike
 from qgate.judge.selftest.series import Series
+from qgate.judge.selftest.spread import between_items
 from qgate.judge.tokens import TokenTable
 from qgate.schemas.evidence import Row
 from qgate.schemas.recipe import Criterion, Statistics
@@ -133,8 +134,8 @@ def test_an_arm_that_fails_against_itself_is_an_alarm() -> None:
     found = Series(
         Criterion(metric="score_loss", margin=0.05), (0.0, 0.1), np.zeros((2, 50)), np.ones(50), Support(-1, 1)
     )
-    none = damaged.Damaged((), (), (), (), (Alike(found, 50, 2_000, 0, 100),))
-    loud = damaged.Damaged((), (), (), (), (Alike(found, 50, 2_000, 0, 140),))
+    none = damaged.Damaged((), (), (), (), (Alike(found, 50, 2_000, 0, 100),), {})
+    loud = damaged.Damaged((), (), (), (), (Alike(found, 50, 2_000, 0, 140),), {})
     assert not alarms(none, 0.05)
     assert alarms(loud, 0.05)
     assert "140 FAIL" in page(loud, 0.05, "qgate selftest", "made-up answers.")
@@ -146,6 +147,20 @@ def test_an_arm_without_token_scores_is_left_out_of_token_metrics() -> None:
     found = examine(rows, tokens, LEVELS, STATISTICS)
     assert not [need for need in found.needs if need.series.criterion.metric == "kl_mean"]
     assert [row.verdicts[0.04] for row in found.verdicts if row.name.startswith("kl_mean")] == ["INCONCLUSIVE"]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.7])
+def test_the_spread_between_items_is_found(share: float) -> None:
+    generator = np.random.default_rng(5)
+    rows = tuple(row for row in rows_of({}) if row.replicate == 0)
+    counts = generator.integers(5, 60, len(rows))
+    answer = np.repeat(np.arange(len(rows)), counts)
+    between, within = generator.standard_normal(len(rows)), generator.standard_normal(answer.size)
+    kl = np.exp(2 * (np.sqrt(share) * between[answer] + np.sqrt(1 - share) * within))
+    table = TokenTable(rows, answer, answer, kl, kl, kl, kl, kl, len(rows))
+    assert between_items(table) == pytest.approx(share, abs=0.1)
+    few, ones = answer[:3], np.ones(3)
+    assert between_items(TokenTable(rows[:1], few, few, ones, ones, ones, ones, ones, 1)) is None
 
 
 def test_the_tables_hold_every_level_and_pair(growing: damaged.Damaged) -> None:

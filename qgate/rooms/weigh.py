@@ -172,14 +172,16 @@ def _fit(layer: Layer, pair: Pair, axis: int) -> Floats:
 
 
 def _plain(pair: Pair) -> list[str]:
-    """Plain tensors of both, but for the norms, into which scales may have been moved."""
+    """Plain matrices of both: beside quantized layers only those outside of them, into which no scale was moved."""
     mine, theirs = pair.mine.facts.headers, pair.theirs.facts.headers
+    is_quantized = quantization_of(pair.mine.facts.config) is not None
+    names = [name for name, header in mine.items() if len(header.shape) == 2 and header.dtype in FLOATS]
+    names = [name for name in names if not (is_quantized and IN_LAYER.match(name))]
     return [
         name
-        for name, header in mine.items()
-        if len(header.shape) == 2 and header.dtype in FLOATS and name in theirs and theirs[name].shape == header.shape
-        and theirs[name].dtype in FLOATS and not IN_LAYER.match(name)
-    ]  # fmt: skip
+        for name in names
+        if (other := theirs.get(name)) is not None and other.shape == mine[name].shape and other.dtype in FLOATS
+    ]
 
 
 def _difference(name: str, pair: Pair) -> float:

@@ -299,6 +299,7 @@ FAULTS = [
     Fault("weight-error-high", "float-quantized", scaled(f"{GATE}.weight_scale", 1.1), weighs=True),
     Fault("weight-outlier", "int-quantized", scaled(f"{GATE}.weight_scale", 1.05), weighs=True),
     Fault("plain-tensor-differs", "awq-gemm", scaled("model.embed_tokens.weight", 1.1), weighs=True),
+    Fault("plain-tensor-differs", "baseline", scaled(f"{Q}.weight", 1.1), weighs=True),
     Fault(
         "weights-not-compared", "int-quantized", config(quantization_config__transform_config={"R1": {}}), weighs=True
     ),

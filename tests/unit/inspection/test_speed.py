@@ -1,0 +1,19 @@
+"""Headers, scales and a large tokenizer of a 1.5B model within a second of computing."""
+
+import time
+from pathlib import Path
+
+from qgate.rooms.inspect import inspect
+from tests.unit.inspection.synthetic import write
+
+
+def test_a_model_of_1_5_billion_weights_takes_less_than_a_second(tmp_path: Path) -> None:
+    folder = write(tmp_path / "model")
+    assert (folder / "model.safetensors").stat().st_size > 1e9
+    began = time.process_time()
+    found = inspect(folder)
+    took = time.process_time() - began
+    assert found.num_quantized_layers == 28 * 7
+    assert found.findings == ()
+    assert found.nominal_bits == 4
+    assert took < 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
 
 from statsmodels.stats.proportion import proportion_confint
 
@@ -13,6 +14,7 @@ from qgate.judge.selftest.damaged import Damaged
 from qgate.judge.selftest.needs import Need
 from qgate.judge.selftest.order import Alike, Gain
 
+RANK = {"FAIL": 0, "INCONCLUSIVE": 1, "PASS": 2, "VOID": None, "INVALID": None}
 ALL = 0.05
 """Chance that a sound gate is called unsound by one of the counts that are looked at."""
 
@@ -117,6 +119,8 @@ def page(found: Damaged, alpha: float, command: str, source: str) -> str:
             f"higher level at Holm-adjusted p ≤ {alpha:g} (paired permutation test, one-sided, by item).",
             *(f"- {gain.series.name}: {gain.higher:g} below {gain.lower:g} by {gain.gain:.4g}, p {gain.p:.3g}" for gain in wrong),
             "",
+            *_better(found),
+            "",
             *_ordered(found),
             "",
             "## No damage never FAILs more than alpha",
@@ -183,6 +187,20 @@ def _number(items: int | None) -> str:
     if items is None:
         return f"> {MOST_ITEMS}"
     return f"≤ {items}" if items == FEWEST_ITEMS else str(items)
+
+
+def _better(found: Damaged) -> Iterator[str]:
+    """Criteria whose verdict on the whole evidence is better at some level than at a lower one."""
+    better = [row for row in found.verdicts if _improves([RANK[row.verdicts[level]] for level in sorted(row.verdicts)])]
+    yield (
+        f"On the whole sets the verdict is better at some level than at a lower one for {len(better)} of "
+        f"{len(found.verdicts)} criteria{': ' if better else '.'}{', '.join(row.name for row in better)}"
+    )
+
+
+def _improves(ranks: Sequence[int | None]) -> bool:
+    known = [rank for rank in ranks if rank is not None]
+    return any(later > earlier for earlier, later in combinations(known, 2))
 
 
 def _ordered(found: Damaged) -> Iterator[str]:

@@ -121,6 +121,9 @@ def test_more_damage_that_looks_better_is_found_out() -> None:
     told = page(found, 0.05, "qgate selftest", "made-up answers.")
     assert f"**{len(wrong)}** have less harm" in told
     assert "score_loss on facts: 0.04 below 0.02" in told
+    assert (
+        "better at some level than at a lower one for 2 of 6 criteria: score_loss on facts, flip_rate on facts" in told
+    )
     contradicted = [each.contradicted for each in found.ordered if each.series.criterion.metric == "score_loss"]
     assert max(contradicted[0].values()) > 0.9
 

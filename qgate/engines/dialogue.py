@@ -54,7 +54,7 @@ class Dialogue:
             if request.logprobs and (wire.is_unwritable(reply) or reply.http_status == 500):
                 unwritable.append(request.model_copy(update={"logprobs": False}))
             else:
-                yield wire.answer(reply)
+                yield wire.until(wire.answer(reply), request.stop)
         for reply in self.client.run(call(request) for request in unwritable):
             yield wire.without_finite_logprobs(wire.answer(reply))
 

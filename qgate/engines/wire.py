@@ -215,6 +215,12 @@ def is_unwritable(reply: Reply) -> bool:
     return reply.http_status is not None and UNWRITABLE in (reply.error or "")
 
 
+def until(answer: Answer, stops: Sequence[str] | None) -> Answer:
+    """The answer cut at the first of `stops`: a server may take fewer of them than were asked for."""
+    ends = [at for stop in stops or () if answer.text and (at := answer.text.find(stop)) >= 0]
+    return answer.model_copy(update={"text": (answer.text or "")[: min(ends)]}) if ends else answer
+
+
 def without_finite_logprobs(answer: Answer) -> Answer:
     """An answer whose log-probabilities the server could not write: not all are finite, and which cannot be told."""
     if answer.token_ids is None:

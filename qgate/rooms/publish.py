@@ -37,7 +37,8 @@ def publish(
     run = _run(prepared, work, started)
     findings = (*sheet.findings, *_same_bytes(work), *told(work), *servers.findings(run.engine_facts))
     sheet = sheet.model_copy(update={"summary": _summary(work, run, sheet), "findings": findings})
-    requests = {request.id: request for step in prepared.plan.generate for request in step.requests}
+    # lm-eval's are tokens, not the chat that a report's reader would send
+    requests = {name: request for name, request in prepared.bench.requests.items() if request.prompt is None}
     bundle = ReportBundle(run, sheet, evidence.rows, prepared.loaded.written, requests)
     folder = prepared.folder
     write_text(folder / "recipe.yaml", prepared.loaded.text)

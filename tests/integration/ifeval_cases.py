@@ -64,7 +64,10 @@ TEXTS = (
 )
 
 DIFFERENT: dict[tuple[str, str], str] = {
-    ("detectable_format:json_format", TEXTS[2]): "IFEval takes any JSON value, a bare string too; here an object or array",
+    (
+        "detectable_format:json_format",
+        TEXTS[2],
+    ): "IFEval takes any JSON value, a bare string too; here an object or array",
     ("length_constraints:number_sentences", TEXTS[6]): "each entry of a list is a sentence here; nltk joins lines",
     ("length_constraints:number_sentences", TEXTS[8]): "`P.S.` ends a sentence for nltk",
     ("change_case:english_lowercase", TEXTS[4]): "langdetect takes JSON for another language",

@@ -191,7 +191,7 @@ def test_a_local_task_through_a_whole_run(tool: Tool, demo_model: Path, tmp_path
     assert means["baseline", 0] == means["baseline", 1] > means["damaged", 0]
     assert outcome.sheet.tiers[0].verdict is Verdict.FAIL
     (judged,) = [each for each in outcome.sheet.tiers[0].variants if each.variant == "damaged"]
-    assert {each.scope for each in judged.criteria} == {"velmora"}
+    assert all(each.scope.startswith("velmora") for each in judged.criteria)
     assert all(each.estimate.num_items in {8, 18} for each in judged.criteria)
     watcher = Watcher()
     again = pipeline.run(recipe.load(path), tmp_path / "results", watcher)
@@ -231,3 +231,18 @@ def test_rouge_is_the_library_rouge_score_s(asked_of_lm_eval: dict[str, list[Any
     mine = [scorers.load("rouge")(answer, {"values": [said], "kind": kind}, "en") for kind, answer, said in ROUGE]
     assert mine == pytest.approx(asked_of_lm_eval["rouge"])
     assert 0.0 < min(filter(None, mine)) < max(mine)
+
+
+def test_ifeval_scores_without_a_network(tool: Tool, demo_model: Path, tmp_path: Path) -> None:
+    """Its sentence counts need nltk's model, which the environment brings; its corpus metric is refused by name."""
+    own = {"tasks": ["house_ifeval"], "include_path": str(HERE / "lm_eval_ifeval"), "apply_chat_template": True}
+    said = work(tool, demo_model, tmp_path, **own)
+    assert said["tasks"]["house_ifeval"]["metric"] == "prompt_level_strict_acc,none"
+    texts = ("A lamp is a light. It stands on a table. It needs oil.", "A tower, tall and grey.", "NASA and BBC.")
+    asked = lines(tmp_path / "requests.jsonl")
+    answers = [{"id": request["id"], "text": text} for request, text in zip(asked, texts, strict=True)]
+    arms = {"mine": str(write_lines(tmp_path / "answers.jsonl", answers))}
+    work(tool, demo_model, tmp_path, action="score", arms=arms, requests=str(tmp_path / "requests.jsonl"), **own)
+    assert [row["score"] for row in lines(tmp_path / "mine.jsonl")] == [1.0, 0.0, 1.0]
+    with pytest.raises(WorldError, match="inst_level_strict_acc,none, which is no mean over documents"):
+        work(tool, demo_model, tmp_path, metric="inst_level_strict_acc", **own)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from qgate.engines import wire
 from qgate.engines.dialogue import Dialogue
 from qgate.errors import EngineError
 from qgate.io.calls import Target, Watch
@@ -94,3 +95,12 @@ def test_scoring_in_flight_stays_within_its_memory() -> None:
     with HttpStub(broken_for(set())) as stub:
         list(dialogue(stub, score_memory_bytes=100, score_cost_bytes=cost).scores(jobs.score_requests(6)))
     assert costs == [4] * 6
+
+
+def test_scores_after_given_tokens_ask_for_no_tokens() -> None:
+    asked = [one.model_copy(update={"prompt": (9,)}) for one in jobs.score_requests(2)]
+    with HttpStub(broken_for(set())) as stub:
+        found = list(dialogue(stub).scores(asked))
+    assert {request.path for request in stub.seen} == {"/v1/completions"}
+    assert all(request.body["prompt"] == [9, 5, 6, 7] for request in stub.seen)
+    assert {one.prompt_token_ids_sha256 for one in found} == {wire.ids_sha256([9])}

@@ -160,3 +160,21 @@ def request_of(**fields: object) -> GenerateRequest:
         frequency_penalty=0.0, max_tokens=8, seed=9,
     )  # fmt: skip
     return GenerateRequest.model_validate({"id": "r", "messages": turns, "sampling": sampling, **fields})
+
+
+def test_tokens_with_stops_go_to_completions_with_every_sampling_field() -> None:
+    (request,) = jobs.requests(1, logprobs=True)
+    asked = request.model_copy(update={"prompt": (5, 6, 7), "stop": ("\n", "a", "b", "c", "d")})
+    body = wire.body_of(asked, "m", cache_salt="s")
+    assert wire.path(asked) == "/v1/completions"
+    assert (body["prompt"], body["stop"], body["logprobs"]) == ([5, 6, 7], ["\n", "a", "b", "c", "d"], 0)
+    assert set(request.sampling.model_dump()) <= set(body)
+    assert "messages" not in body
+    assert wire.body_of(asked, "m", vllm=False)["stop"] == ["\n", "a", "b", "c"]  # OpenAI takes four
+    assert "stop" not in wire.body_of(request, "m")
+
+
+@pytest.mark.parametrize(("stops", "text"), [(("x", "\n"), "one"), (("two",), "one\n"), (("z",), None), (None, None)])
+def test_an_answer_is_cut_at_what_the_server_did_not_stop_at(stops: tuple[str, ...] | None, text: str | None) -> None:
+    came = wire.answer(chat({"message": {"content": "one\ntwo"}}))
+    assert wire.until(came, stops).text == (came.text if text is None else text)

@@ -118,6 +118,8 @@ def _side_by_side(prepared: Prepared, work: Work, width: int) -> None:
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+        if prepared.berths is not None:
+            prepared.berths.close()
         proc.stopped()
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from qgate.errors import Interrupted, StartError
 from qgate.io import proc
+from qgate.io.leases import Leases
 from qgate.sizing.ledger import GIB
 from qgate.sizing.placement import Berth, Device, Need, berth, fitted, place, take
 
@@ -24,10 +25,11 @@ QUANTIZING_BYTES = 2 * GIB
 
 
 class Berths:
-    """The room on a run's GPUs."""
+    """The room on a run's GPUs. `leases`: what other runs on this machine have given away."""
 
-    def __init__(self, devices: Sequence[Device]) -> None:
+    def __init__(self, devices: Sequence[Device], leases: Leases | None = None) -> None:
         self.devices = tuple(devices)
+        self._leases = leases
         self._changed = threading.Condition()
         self._taken: dict[int, int] = {}
         self._lasting: dict[int, int] = {}
@@ -35,23 +37,22 @@ class Berths:
 
     def keep(self, lasting: Sequence[Need], others: Sequence[Need]) -> bool:
         """Keep room for all of `lasting`, if each of `others` fits beside them; else nothing, and False."""
-        found = place(self.devices, lasting)
-        if found.waiting or found.impossible:
-            return False
-        taken: dict[int, int] = {}
-        for given in found.berths.values():
-            take(taken, given)
-        left = _less(self.devices, taken)
-        if not all(fitted(left, need) == need for need in others):
-            return False
-        self._taken, self._lasting, self._kept = dict(taken), taken, dict(found.berths)
+        with self._deciding() as devices:
+            found = place(devices, lasting)
+            taken: dict[int, int] = {}
+            for given in found.berths.values():
+                take(taken, given)
+            if found.waiting or found.impossible or not all(fitted(devices, need, taken) == need for need in others):
+                return False
+            self._taken, self._lasting, self._kept = dict(taken), taken, dict(found.berths)
         return True
 
     @contextmanager
     def hold(self, need: Need, on_wait: Callable[[], None] = lambda: None) -> Iterator[Berth]:
         """Room for `need` while the context lasts. Waits for it; `on_wait` is called once, where it must.
 
-        Raises StartError where it fits beside nobody but those who stay, Interrupted where the run ends meanwhile.
+        Raises StartError where it does not fit even beside nobody but those who stay, Interrupted where the run ends
+        meanwhile. Another run on the machine is waited for too.
         """
         if need.name in self._kept:
             yield self._kept[need.name]
@@ -60,50 +61,62 @@ class Berths:
         try:
             yield given
         finally:
-            with self._changed:
+            with self._deciding():
                 take(self._taken, given, back=True)
                 self._changed.notify_all()
+
+    def close(self) -> None:
+        """Keep room for nobody any more: the run's servers are gone."""
+        with self._deciding():
+            for given in self._kept.values():
+                take(self._taken, given, back=True)
+            self._kept, self._lasting = {}, {}
 
     def most(self, index: int) -> int:
         """Bytes of a GPU that somebody who does not stay can have at most."""
         return sum(d.usable_bytes for d in self.devices if d.index == index) - self._lasting.get(index, 0)
 
+    @contextmanager
+    def _deciding(self) -> Iterator[tuple[Device, ...]]:
+        """The GPUs without what other runs have been given of them; what is decided meanwhile is told to those."""
+        with self._changed:
+            if self._leases is None:
+                yield self.devices
+                return
+            with self._leases.locked():
+                others = self._leases.others()
+                yield tuple(_without(device, others.get(device.index, 0)) for device in self.devices)
+                self._leases.tell(self._taken)
+
     def _wait(self, need: Need, on_wait: Callable[[], None]) -> Berth:
-        alone = fitted(_less(self.devices, self._lasting), need)
+        alone = fitted(self.devices, need, self._lasting)
         if alone is None:
             raise StartError(self._too_large(need), advice=_advice(need))
         told = False
-        with self._changed:
-            while (given := berth(self.devices, self._taken, alone)) is None:
-                if proc.stopping():
-                    raise Interrupted(f"interrupted while {need.name} waited for room on a GPU")
-                if not told:
-                    on_wait()
-                    told = True
+        while True:
+            with self._deciding() as devices:
+                if (given := berth(devices, self._taken, alone)) is not None:
+                    take(self._taken, given)
+                    return given
+            if proc.stopping():
+                raise Interrupted(f"interrupted while {need.name} waited for room on a GPU")
+            if not told:
+                on_wait()
+                told = True
+            with self._changed:
                 self._changed.wait(POLL_S)
-            take(self._taken, given)
-        return given
 
     def _too_large(self, need: Need) -> str:
-        free = ", ".join(
-            f"{d.index}: {self.most(d.index) / GIB:.1f} GiB"
-            for d in self.devices
-            if not need.only or d.index in need.only
-        )
+        theirs = [device.index for device in self.devices if not need.only or device.index in need.only]
+        free = ", ".join(f"{index}: {self.most(index) / GIB:.1f} GiB" for index in theirs)
         least = (need.fixed_bytes + need.least_kv_bytes) / GIB
         gpus = "a GPU" if need.num_devices == 1 else f"each of {need.num_devices} GPUs"
         return f"{need.name} needs {least:.1f} GiB on {gpus} at least; free on GPU {free or 'none'}"
 
 
-def _less(devices: Sequence[Device], taken: dict[int, int]) -> list[Device]:
-    """The devices without what is taken of what may be given away."""
-    return [replace(device, free_bytes=device.free_bytes - _gross(device, taken)) for device in devices]
-
-
-def _gross(device: Device, taken: dict[int, int]) -> int:
-    """Free memory whose usable part is what was taken."""
-    used = taken.get(device.index, 0)
-    return -(-used * device.free_bytes // device.usable_bytes) if used else 0
+def _without(device: Device, given_bytes: int) -> Device:
+    """A GPU of which others have been given so much, whether they hold it already or not."""
+    return replace(device, free_bytes=max(0, min(device.free_bytes, device.total_bytes - given_bytes)))
 
 
 def _advice(need: Need) -> str:

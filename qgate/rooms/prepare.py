@@ -21,6 +21,7 @@ from qgate.io import checkpoint as checkpoints
 from qgate.io import envs, evalsets, tensors
 from qgate.io.evalset_cut import slices_of
 from qgate.io.files import NO_PLACE, disk_errors, sha256_file
+from qgate.io.leases import Leases
 from qgate.io.recipe import LoadedRecipe
 from qgate.io.store import Store
 from qgate.io.task_files import AskedTasks
@@ -174,7 +175,7 @@ def _berths(loaded: LoadedRecipe, engine: Engine, tool: Tool) -> Berths | None:
     if loaded.recipe.engine.parallel != "auto" or not isinstance(engine, Sized):
         return None
     devices = engine.devices(tool)
-    return Berths(devices) if devices else None
+    return Berths(devices, Leases()) if devices else None
 
 
 def claim_folder(prepared: Prepared) -> Prepared:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 USABLE = 0.97
 """Share of a GPU's free memory that is given away: what drivers and displays take at times is left alone."""
+
+
+NOTHING: Mapping[int, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -83,12 +87,15 @@ def berth(devices: Sequence[Device], taken: Mapping[int, int], need: Need) -> Be
     return Berth(chosen, need.total_bytes, need.kv_bytes, need.total_bytes / smallest)
 
 
-def fitted(devices: Sequence[Device], need: Need) -> Need | None:
-    """`need` with the KV cache that it can have alone: all that it wants, else what is left; None where nothing fits."""
-    if berth(devices, {}, need) is not None:
+def fitted(devices: Sequence[Device], need: Need, taken: Mapping[int, int] = NOTHING) -> Need | None:
+    """`need` with the KV cache that it can have beside what is `taken` for good: all that it wants, else what is left.
+
+    None where not even the least fits.
+    """
+    if berth(devices, taken, need) is not None:
         return need
     allowed = need.only[: need.num_devices] or tuple(device.index for device in devices)
-    theirs = [device.usable_bytes for device in devices if device.index in allowed]
+    theirs = [device.usable_bytes - taken.get(device.index, 0) for device in devices if device.index in allowed]
     if len(theirs) < need.num_devices:
         return None
     left = sorted(theirs, reverse=True)[need.num_devices - 1] - need.fixed_bytes

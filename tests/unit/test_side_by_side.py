@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from qgate.errors import CheckpointError, ExitCode
+from qgate.io.leases import Leases
 from qgate.rooms import prepare
 from tests.unit.sized import SizedFake, gpu
 from tests.unit.test_pipeline import made, run, verdict_of
@@ -18,6 +19,7 @@ def placed(
     folder: Path, monkeypatch: pytest.MonkeyPatch, engine: SizedFake, **changes: Any
 ) -> tuple[Any, Any]:  # fmt: skip
     monkeypatch.setattr(prepare, "load_engine", lambda name: engine)
+    monkeypatch.setattr(prepare, "Leases", lambda: Leases(folder / "leases"))
     folder.mkdir(exist_ok=True)
     spec = {"name": "fake", "parallel": "auto", "options": {"latency_s": 0.002}}
     return run(folder, made(folder, engine=spec, **changes))
@@ -91,8 +93,8 @@ def test_a_split_that_cannot_work_is_refused_before_anything_starts(
     engine = SizedFake((gpu(80),), {}, split=(1, 3))
     made(tmp_path)
     path = tmp_path / "model" / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"num_hidden_layers": 2, "num_attention_heads": 1}))
-    with pytest.raises(CheckpointError, match="baseline: pipeline_parallel_size 3 is more than the 2 layers"):
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"num_hidden_layers": 1, "num_attention_heads": 1}))
+    with pytest.raises(CheckpointError, match="baseline: pipeline_parallel_size 3 is more than the 1 layers"):
         placed(tmp_path, monkeypatch, engine)
     assert not engine.jobs
 

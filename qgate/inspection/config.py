@@ -96,7 +96,7 @@ def check(facts: Facts, baseline: Facts | None) -> Iterator[Finding]:
 
 def has_another_shape(facts: Facts, baseline: Facts) -> bool:
     """Whether the model is pruned or another one, so that its tensors cannot be held against the baseline's."""
-    return bool(_differing(facts, baseline, SHAPE))
+    return bool(_differing(facts, baseline, (*SHAPE, "architectures", "model_type")))
 
 
 def eos_ids(facts: Facts) -> frozenset[int]:

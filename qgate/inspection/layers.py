@@ -18,11 +18,8 @@ QUANTIZED_DTYPES = frozenset({"I8", "U8", "F8_E4M3", "F8_E5M2", "I32"})
 EMBEDDING = re.compile(r"(^|\.)(embed\w*|wte|wpe|word_embeddings|\w*_embeddings?|emb)$")
 NOT_LINEAR = re.compile(r"(^|\.)(\w*norm\w*|ln_\w+|conv\w*|patch_embed\w*|A_log|rotary_emb)(\.|$)", re.IGNORECASE)
 HEAD = re.compile(r"(^|\.)(lm_head|embed_out|output)$")
-ROUTER = re.compile(r"(^|\.)(gate|router|shared_expert_gate|block_sparse_moe\.gate|wg)$")
+ROUTER = re.compile(r"(^|\.)(gate|router|shared_expert_gate|wg)(\.(layer|classifier|wg|proj))?$")
 EXPERT = re.compile(r"\.experts\.(\d+)\.")
-OTHER_MODALITY = re.compile(
-    r"(^|\.)(vision\w*|visual|image\w*|audio\w*|speech\w*|multi_modal_projector|mm_\w+|merger)(\.|$)"
-)
 IN_LAYER = re.compile(r"^(.*?\.?(?:layers|h|blocks|block)\.)(\d+)\.(.+)$")
 FUSED = (
     ("q_proj", "k_proj", "v_proj"),
@@ -109,13 +106,14 @@ def size_of(module: str, facts: Facts, scheme: Scheme, baseline: Facts | None) -
 
 def _packed_size(module: str, facts: Facts, scheme: Scheme, packed: Header) -> tuple[int, int]:
     """What `weight_shape` says, unless the scales speak for the packed weights' own width."""
-    rows, columns = packed.shape[0], packed.shape[1] * scheme.pack_factor
+    factor = scheme.pack_factor if packed.dtype == "I32" else 8 // scheme.bits
+    rows, columns = packed.shape[0], packed.shape[1] * factor
     written = facts.integers.get(f"{module}.weight_shape", ())
     scale = facts.headers.get(f"{module}.weight_scale")
     if len(written) != 2 or min(written) < 1:
         return rows, columns
     groups = -(-written[1] // scheme.group_size) if scheme.group_size else 1
-    fits = 0 <= columns - written[1] < scheme.pack_factor and rows == written[0]
+    fits = 0 <= columns - written[1] < factor and rows == written[0]
     return (
         (written[0], written[1])
         if fits or (scale is not None and scale.shape == (written[0], groups))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from qgate.inspection.codes import ERROR, WARNING, Code
 from qgate.inspection.facts import Facts
-from qgate.inspection.layers import HEAD, IN_LAYER, OTHER_MODALITY, ROUTER, fused_siblings, stored_modules
+from qgate.inspection.layers import HEAD, IN_LAYER, ROUTER, fused_siblings, stored_modules
 from qgate.inspection.scheme import Promise, promise, quantization_of
 from qgate.schemas.inspection import Finding
 
@@ -28,10 +28,10 @@ LAYER_QUANTIZED_THOUGH_IGNORED = Code(
     breaks="engines load its quantized values as if they were plain weights",
     fix="take it off the config's ignored ones",
 )
-MODALITY_NOT_IGNORED = Code(
-    "modality-not-ignored",
+KIND_NOT_IGNORED = Code(
+    "kind-not-ignored",
     WARNING,
-    breaks="engines that quantize this part of the model look for packed weights there",
+    breaks="engines that quantize layers of this kind look for packed weights there",
     fix="add it to the config's ignored layers",
 )
 FUSED_LAYERS_DIFFER = Code(
@@ -75,7 +75,7 @@ CODES = (
     LAYER_NOT_QUANTIZED,
     LAYER_LEFT_PLAIN,
     LAYER_QUANTIZED_THOUGH_IGNORED,
-    MODALITY_NOT_IGNORED,
+    KIND_NOT_IGNORED,
     FUSED_LAYERS_DIFFER,
     ROUTER_QUANTIZED,
     HEAD_QUANTIZED,
@@ -83,6 +83,7 @@ CODES = (
     QUANTIZATION_METHOD_UNKNOWN,
     QUANTIZATION_CONFIG_WRONG,
 )
+BESIDE = frozenset({"quantize_config.json", "quant_config.json"})
 BITS = range(2, 9)
 
 
@@ -90,18 +91,20 @@ def check(facts: Facts) -> Iterator[Finding]:
     """Findings on the config as a whole, and on every linear layer."""
     stored = stored_modules(facts.headers)
     said, promised = quantization_of(facts.config), promise(facts.config)
-    if said is None:
-        quantized = [module for module, is_quantized in stored.items() if is_quantized]
-        if quantized:
-            yield QUANTIZATION_CONFIG_MISSING.at(
-                quantized, "they are stored quantized, and config.json does not say how"
-            )
-    elif promised is None:
-        detail = f"quant_method is {said.get('quant_method')!r}"
+    quantized = [module for module, is_quantized in stored.items() if is_quantized]
+    if said is None and quantized and (beside := sorted(facts.files & BESIDE)):
+        detail = "the quantization is described here, where engines look only if they are told to"
+        yield QUANTIZATION_METHOD_UNKNOWN.at(beside, detail)
+    elif said is None and quantized:
+        yield QUANTIZATION_CONFIG_MISSING.at(quantized, "they are stored quantized, and config.json does not say how")
+    elif said is not None and promised is None:
+        version = f", version {said['version']}" if said.get("quant_method") == "awq" else ""
+        detail = f"quant_method is {said.get('quant_method')!r}{version}"
         yield QUANTIZATION_METHOD_UNKNOWN.at("config.json: quantization_config", detail)
-    elif (wrong := _wrong(promised)) is not None:
-        yield QUANTIZATION_CONFIG_WRONG.at("config.json: quantization_config", wrong)
-    else:
+    elif promised is not None and (wrong := _wrong(promised)) is not None:
+        if quantized:
+            yield QUANTIZATION_CONFIG_WRONG.at("config.json: quantization_config", wrong)
+    elif promised is not None:
         yield from _left_out(stored, promised)
         yield from _let_in(stored, promised)
         yield from _fused(stored, promised)
@@ -127,18 +130,17 @@ def _wrong(promised: Promise) -> str | None:
 def _left_out(stored: Mapping[str, bool], promised: Promise) -> Iterator[Finding]:
     plain = [module for module, is_quantized in stored.items() if not is_quantized and promised.scheme_of(module)]
     plain = [module for module in plain if not HEAD.search(module) and not ROUTER.search(module)]
-    other = [module for module in plain if OTHER_MODALITY.search(module)]
-    plain = [module for module in plain if module not in set(other)]
+    kinds = {_kind(module) for module, is_quantized in stored.items() if is_quantized}
+    stray = [module for module in plain if _kind(module) in kinds]
     if not promised.names_exclusions:  # loaders take what is plain from the tensors: only a stray layer is odd
-        kinds = {_kind(module) for module, is_quantized in stored.items() if is_quantized}
-        stray = [module for module in plain if _kind(module) in kinds and not _is_fused_apart(module, stored, promised)]
+        stray = [module for module in stray if not _is_fused_apart(module, stored, promised)]
         if stray:
             yield LAYER_LEFT_PLAIN.at(stray, "it is plain, and its like in other layers is quantized")
         return
-    if plain:
-        yield LAYER_NOT_QUANTIZED.at(plain, f"{promised.method} promises it, and it is stored plain")
-    if other:
-        yield MODALITY_NOT_IGNORED.at(other, f"{promised.method} promises it, and it is stored plain")
+    if stray:
+        yield LAYER_NOT_QUANTIZED.at(stray, f"{promised.method} promises it, and it is stored plain, unlike its like")
+    if other := [module for module in plain if module not in set(stray)]:
+        yield KIND_NOT_IGNORED.at(other, f"{promised.method} promises it, and all of its kind are stored plain")
 
 
 def _kind(module: str) -> str:

@@ -33,7 +33,7 @@ PACKING_SPLIT = Code(
 )
 BLOCK_SPLIT = Code(
     "block-split",
-    ERROR,
+    WARNING,
     breaks="tensor parallelism cuts through a block of FP8 weights",
     fix="use fewer GPUs",
 )

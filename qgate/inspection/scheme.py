@@ -73,13 +73,15 @@ class Promise:
 
 
 def matches(module: str, target: str) -> bool:
-    """Whether `target` is `module`'s name, a `re:` pattern of its start, or (`~part`) a part of it."""
+    """Whether `target` is `module`'s name, a `re:` pattern of its start, or (`~part`) one or more whole parts of it."""
     if target.startswith("re:"):
         try:
             return re.match(target[3:], module) is not None
         except re.error:
             return False
-    return target[1:] in module if target.startswith("~") else target == module
+    if target.startswith("~"):
+        return f".{target[1:]}." in f".{module}."
+    return target == module
 
 
 def quantization_of(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -100,7 +102,7 @@ def promise(config: Mapping[str, Any]) -> Promise | None:
     match said.get("quant_method"):
         case "compressed-tensors":
             return _compressed_tensors(said)
-        case "awq":
+        case "awq" if str(said.get("version", "gemm")).lower() == "gemm":
             return _awq(said)
         case "gptq":
             return _gptq(said)

@@ -34,7 +34,7 @@ INDEX_UNREADABLE = Code(
 )
 INDEX_MISMATCH = Code(
     "index-mismatch",
-    ERROR,
+    WARNING,
     breaks="loaders that follow the index do not find these tensors",
     fix="write the index anew from the shards",
 )

@@ -71,7 +71,8 @@ def check(facts: Facts, baseline: Facts | None) -> Iterator[Finding]:
         wanted = [render(known, theirs, messages) for messages in CONVERSATIONS]
         with_tools = [render(each, side, CONVERSATIONS[0], [TOOL]) for each, side in ((text, mine), (known, theirs))]
         if rendered != wanted or with_tools[0] != with_tools[1]:
-            yield TEMPLATE_DIFFERS.at("chat_template", _first_difference(rendered, wanted))
+            hashes = f"{sha256(text)} against {sha256(known)}"
+            yield TEMPLATE_DIFFERS.at("chat_template", f"{_first_difference(rendered, wanted)} ({hashes})")
 
 
 def sha256(text: str) -> str:

@@ -37,7 +37,8 @@ VOCABULARY_BEYOND_EMBEDDING = Code(
 
 CODES = (VOCABULARY_SIZE, HEAD_MISSING, HEAD_TIED_AND_STORED, VOCABULARY_BEYOND_EMBEDDING)
 EMBEDDING = re.compile(r"^(model\.|transformer\.|language_model\.)*(embed_tokens|wte|word_embeddings)\.weight$")
-HEADS = ("lm_head.", "embed_out.", "output.")
+HEADS = ("lm_head.", "embed_out.", "output.", "head.")
+GENERATES = ("ForCausalLM", "ForConditionalGeneration")
 
 
 def check(facts: Facts, baseline: Facts | None) -> Iterator[Finding]:
@@ -65,7 +66,13 @@ def _tokens(facts: Facts, baseline: Facts | None, rows: int) -> Iterator[Finding
 def _head(facts: Facts) -> Iterator[Finding]:
     is_tied = facts.text_config.get("tie_word_embeddings")
     heads = [name for name in facts.headers if any(f".{name}".find(f".{head}") >= 0 for head in HEADS)]
-    if is_tied is False and not heads and any(name.endswith("embed_tokens.weight") for name in facts.headers):
+    generates = any(str(name).endswith(GENERATES) for name in facts.config.get("architectures") or ())
+    if (
+        is_tied is False
+        and generates
+        and not heads
+        and any(name.endswith("embed_tokens.weight") for name in facts.headers)
+    ):
         yield HEAD_MISSING.at("lm_head.weight", "tie_word_embeddings is false, and no output layer is stored")
     if is_tied is True and "lm_head.weight" in heads:
         yield HEAD_TIED_AND_STORED.at("lm_head.weight", "tie_word_embeddings is true")

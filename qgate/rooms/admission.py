@@ -5,6 +5,7 @@ Headers, settings and scales are looked at, not the weights: seconds at most, be
 
 from __future__ import annotations
 
+from qgate.inspection.config import REMOTE_CODE
 from qgate.io import artefact
 from qgate.reports.inspection import sentence
 from qgate.rooms.inspect import inspect
@@ -14,6 +15,8 @@ from qgate.schemas.inspection import Inspection, Severity
 from qgate.schemas.recipe import BASELINE
 
 FOLDER = "inspections"
+TRUSTING = "--trust-remote-code"
+"""In the engine's `args`: the recipe says that a checkpoint's own code may be run."""
 
 
 def admit(prepared: Prepared, work: Work, name: str) -> str | None:
@@ -21,6 +24,9 @@ def admit(prepared: Prepared, work: Work, name: str) -> str | None:
     baseline = None if name == BASELINE else work.checkpoints[BASELINE].path
     size = getattr(prepared.options(name), "tensor_parallel_size", 1)
     found = inspect(work.checkpoints[name].path, baseline, tensor_parallel_size=size)
+    if TRUSTING in getattr(prepared.options(name), "args", ()):
+        asked = tuple(finding for finding in found.findings if finding.code != REMOTE_CODE.name)
+        found = found.model_copy(update={"findings": asked})
     work.inspections[name] = found
     artefact.save(prepared.folder / FOLDER / f"{name}.json", found)
     return refusal(found)

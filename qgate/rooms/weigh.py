@@ -6,7 +6,6 @@ Of each layer at most ROWS rows are held at a time, so that memory does not grow
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from qgate.inspection import weights
+from qgate.inspection import overflow, weights
 from qgate.inspection.dequantize import STEP, is_read, rows_of
 from qgate.inspection.facts import FLOATS
 from qgate.inspection.layers import IN_LAYER, Layer
@@ -23,19 +22,13 @@ from qgate.inspection.rounding import squared_error
 from qgate.inspection.scheme import quantization_of
 from qgate.inspection.weights import Factors
 from qgate.io.survey import Survey
+from qgate.rooms.norms import norm_weights, norms_before
+from qgate.rooms.peaks import peaks
 from qgate.schemas.inspection import Finding, LayerError
 
 Floats = NDArray[np.float32]
 ELEMENTS = 1 << 16
 """Weights that one step holds: arrays of 256 kB stay in a core's cache and are not mapped anew each time."""
-NORMS = (
-    (re.compile(r"attn\.|attention\."), ("input_layernorm", "ln_1", "attention_norm", "norm1")),
-    (re.compile(r""), ("pre_feedforward_layernorm", "post_attention_layernorm", "ln_2", "ffn_norm", "norm2")),
-)
-"""Which norm feeds a layer: those of the attention, and all others."""
-FED_BY_NORM = re.compile(
-    r"(q|k|v|qkv|q_a|kv_a|gate|up|gate_up)_proj(_with_mqa)?$|\.(w1|w3|c_fc|c_attn|fc1|dense_h_to_4h)$"
-)
 NEXT = {"v_proj": "o_proj", "up_proj": "down_proj", "w3": "w2"}
 """Layers whose rows AWQ scales against the next one's columns."""
 
@@ -85,6 +78,8 @@ def weigh(mine: Survey, theirs: Survey, layers: tuple[Layer, ...]) -> Weighed:
     in_order = tuple(sorted(errors.values(), key=lambda error: -error.relative_error))
     left = [layer.module for layer in layers if layer.module not in errors]
     findings = [*weights.check(in_order, known), *weights.check_plain(plain)]
+    if overflow.is_cast(mine.facts, theirs.facts):
+        findings += overflow.check(peaks(theirs))
     if left:
         findings.append(weights.WEIGHTS_NOT_COMPARED.at(left, "its format, or the baseline's size, is another one"))
     return Weighed(in_order, tuple(findings))
@@ -125,22 +120,12 @@ def _error(layer: Layer, pair: Pair) -> LayerError:
 
 def _of_norm(layer: Layer, pair: Pair) -> Factors:
     """The weights of the norm that feeds the layer, on both sides."""
-    place = IN_LAYER.match(layer.module)
-    if place is None or not FED_BY_NORM.search(layer.module):
-        return Factors()
-    names = next(names for pattern, names in NORMS if pattern.search(place[3]))
-    for name in (f"{place[1]}{place[2]}.{norm}.weight" for norm in names):
+    for name in norms_before(layer.module):
         if name in pair.theirs.data.tensors and name in pair.mine.data.tensors:
-            mine, theirs = (_norm(side, name) for side in (pair.mine, pair.theirs))
+            mine, theirs = norm_weights(pair.mine, name), norm_weights(pair.theirs, name)
             fits = mine.shape == theirs.shape == (layer.columns,)
             return Factors() if not fits or np.array_equal(mine, theirs) else Factors(None, mine, theirs)
     return Factors()
-
-
-def _norm(side: Survey, name: str) -> Floats:
-    """Gemma's norms multiply by one more than their weights."""
-    offset = 1 if str(side.facts.config.get("model_type", "")).startswith("gemma") else 0
-    return side.data.floats(name) + np.float32(offset)
 
 
 def _fold(layers: list[Layer], errors: Mapping[str, LayerError], pair: Pair) -> list[tuple[Layer, Layer]]:

@@ -47,7 +47,7 @@ def test_routers_and_other_modalities_may_stay_plain_but_a_quantized_router_is_t
     router = {"model.layers.0.mlp.gate.weight": header(8, 128)}
     assert codes(membership.check(facts(packed | router, quantization=CT))) == []
     tower = {"visual.blocks.0.attn.proj.weight": header(64, 64)}
-    assert codes(membership.check(facts(packed | tower, quantization=CT))) == ["modality-not-ignored"]
+    assert codes(membership.check(facts(packed | tower, quantization=CT))) == ["kind-not-ignored"]
     bad = {"model.layers.0.mlp.gate.weight_packed": header(8, 16, dtype="I32")}
     assert codes(membership.check(facts(packed | bad, quantization=CT))) == ["router-quantized"]
 

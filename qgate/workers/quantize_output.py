@@ -66,11 +66,12 @@ def finish(saving: Saving, quantization: dict[str, Any]) -> list[str]:
     return [f"{len(dropped)} tensors that only repeat others or are zero were left out"] if dropped else []
 
 
-def tensors(file: Path) -> Iterator[tuple[str, torch.Tensor]]:
-    """Name and tensor of each entry of a safetensors file, one in memory at a time."""
+def tensors(file: Path, ending: str = "") -> Iterator[tuple[str, torch.Tensor]]:
+    """Name and tensor of each entry of a safetensors file whose name has this ending, one in memory at a time."""
     with safe_open(file, framework="pt") as stored:
         for name in stored.keys():  # noqa: SIM118 (not a dict)
-            yield name, stored.get_tensor(name)
+            if name.endswith(ending):
+                yield name, stored.get_tensor(name)
 
 
 def names(folder: Path) -> frozenset[str]:
@@ -84,7 +85,7 @@ def names(folder: Path) -> frozenset[str]:
 
 def has_tied_head(files: list[Path]) -> bool:
     """Whether the output head is stored, and is the input embedding bit for bit."""
-    pair = [tensor for file in files for name, tensor in tensors(file) if name == HEAD or name.endswith(EMBEDDING)]
+    pair = [tensor for ending in (HEAD, EMBEDDING) for file in files for _, tensor in tensors(file, ending)]
     return len(pair) == 2 and torch.equal(*pair)
 
 

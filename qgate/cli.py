@@ -255,9 +255,15 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Parsed words. `repro new` is one verb to argparse, which cannot have a verb where a file's name may stand."""
+    is_new = list(argv[:2]) == ["repro", "new"]
+    return parser().parse_args(["repro-new", *argv[2:]] if is_new else list(argv))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code: the only catch-all of qgate."""
-    arguments = parser().parse_args(_joined(sys.argv[1:] if argv is None else argv))
+    arguments = parse(sys.argv[1:] if argv is None else argv)
     signal.signal(signal.SIGTERM, _terminate)
     try:
         module, function = arguments.target.split(":")
@@ -273,11 +279,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception:
         traceback.print_exc()
         return _say(QgateError("this is a bug in qgate", advice="report it with the lines above"))
-
-
-def _joined(argv: Sequence[str]) -> list[str]:
-    """`repro new` as the one verb that it is: argparse cannot have a verb beside a file's name."""
-    return ["repro-new", *argv[2:]] if list(argv[:2]) == ["repro", "new"] else list(argv)
 
 
 def _terminate(number: int, frame: object) -> None:

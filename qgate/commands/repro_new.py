@@ -91,24 +91,24 @@ def _candidate(arguments: argparse.Namespace, base: Path) -> Side | None:
     launch, num = redact(arguments.launch or "")
     if num:
         raise UserError("--launch holds a secret", advice="leave the key out: it does not matter for the answer")
-    return _side(arguments.candidate, base, engine=arguments.engine, launch=launch or ())
+    return _side(arguments.candidate, base, engine=arguments.engine, launch=launch)
 
 
-def _side(named: str, base: Path, *, engine: str | None, launch: str | tuple[str, ...] = ()) -> Side:
-    """A URL, a folder, or `owner/name@revision` of the hub."""
+def _side(named: str, base: Path, *, engine: str | None, launch: str = "") -> Side:
+    """A URL, a folder, or `owner/name@revision` of the hub; only what is said is set."""
     if "://" in named:
         return Side(url=named)
+    said: dict[str, Any] = {"engine": engine, "launch": launch}
     hub = re.fullmatch(r"([\w.-]+/[\w.-]+)@([\w./-]+)", named)
     if hub is not None and not Path(named).exists():
-        return Side(checkpoint=HubSource(hub=hub[1], revision=hub[2]), engine=engine, launch=launch)
-    path = Path(named)
-    return Side(
-        checkpoint=LocalSource(path=path if path.is_absolute() else _relative(path, base)), engine=engine, launch=launch
-    )
+        said["checkpoint"] = HubSource(hub=hub[1], revision=hub[2])
+    else:
+        said["checkpoint"] = LocalSource(path=_relative(Path(named), base))
+    return Side(**{name: value for name, value in said.items() if value})
 
 
 def _relative(path: Path, base: Path) -> Path:
-    """As seen from the incident file."""
+    """As seen from the incident file, where it lies below it."""
     full = path.resolve()
     return full.relative_to(base) if full.is_relative_to(base) else full
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ def load(path: Path) -> LoadedIncident:
         document = Document(path.name, parse(data, path.name, max_bytes=MAX_BYTES), IncidentError)
     except RecipeError as error:
         raise IncidentError(error.message, advice="`qgate repro new` makes a valid one") from error
-    incident = _incident(document)
+    incident = _alike(_incident(document))
     sides: dict[Arm, LoadedSide] = {"candidate": _side(document, incident.candidate, "candidate")}
     if incident.baseline is not None:
         sides["baseline"] = _side(document, incident.baseline, "baseline")
@@ -79,10 +79,18 @@ def load(path: Path) -> LoadedIncident:
 
 def save(path: Path, incident: Incident) -> None:
     """Write an incident as YAML, whole or not at all; only what it says. Raises StoreError."""
-    value = incident.model_dump(mode="json", exclude_defaults=True)
+    said, defaults = incident.model_dump(mode="json", exclude_unset=True), _DEFAULTS
+    value = {name: part for name, part in said.items() if part != defaults.get(name)}
     head = {"kind": incident.kind, "version": incident.version}
     text = yaml.dump(head | value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
     write_text(path, HEADER + text)
+
+
+_DEFAULTS = {name: field.get_default() for name, field in Incident.model_fields.items() if not field.is_required()}
+INHERITED = ("engine", "env", "options", "launch")
+"""What a baseline that does not say otherwise has from the candidate: both are served under equal conditions."""
+OF_ONE_CHECKPOINT = ("--quantization", "-q")
+"""Launch arguments that speak of the candidate's weights only."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -115,11 +123,42 @@ def _incident(document: Document) -> Incident:
     return incident
 
 
+def _alike(incident: Incident) -> Incident:
+    """The baseline served as the candidate is, as far as it does not say otherwise."""
+    candidate, baseline = incident.candidate, incident.baseline
+    if baseline is None or baseline.checkpoint is None or candidate.checkpoint is None:
+        return incident
+    if baseline.engine not in {None, candidate.engine}:
+        return incident
+    unsaid = [name for name in INHERITED if name not in baseline.model_fields_set]
+    if baseline.model_fields_set & {"options", "launch"}:
+        unsaid = [name for name in unsaid if name not in {"options", "launch"}]
+    update = {name: getattr(candidate, name) for name in unsaid if name in candidate.model_fields_set}
+    if "launch" in update:
+        update["launch"] = _of_any_checkpoint(update["launch"])
+    return incident.model_copy(update={"baseline": baseline.model_copy(update=update)})
+
+
+def _of_any_checkpoint(launch: Sequence[str] | str) -> tuple[str, ...]:
+    words = iter(_words(launch))
+    kept: list[str] = []
+    for word in words:
+        if word in OF_ONE_CHECKPOINT:
+            next(words, None)
+        elif word.partition("=")[0] not in OF_ONE_CHECKPOINT:
+            kept.append(word)
+    return tuple(kept)
+
+
+def _words(launch: Sequence[str] | str) -> list[str]:
+    return shlex.split(launch) if isinstance(launch, str) else list(launch)
+
+
 def _side(document: Document, side: Side, arm: str) -> LoadedSide:
     with document.naming((arm, "engine")):
         engine = load_engine(side.engine_name)
         isolating = load_isolating(side.engine_name)
-    words = shlex.split(side.launch) if isinstance(side.launch, str) else list(side.launch)
+    words = _words(side.launch)
     launched = Launched(options={})
     if words and isolating is None:
         raise document.refusal([Problem((arm, "launch"), f"the engine {side.engine_name} takes no launch arguments")])

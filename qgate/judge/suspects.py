@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from qgate.schemas.repro import Arm, Effect, Experiment, FileDifference, Suspect, Suspicion
 
@@ -35,8 +36,6 @@ class Case:
     differences: tuple[FileDifference, ...] = ()
     engine_is_reference: bool = False
     """Whether the candidate was served by the engine that others are held against."""
-    raw_prompt: bool = False
-    """Whether the request brings its prompt as text, so that no chat template is applied."""
     by_key: Mapping[tuple[str, Arm], Experiment] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -56,6 +55,13 @@ class Case:
         """An experiment with its figures."""
         found = self.get(factor, arm)
         return f"{factor}: not tried" if found is None else told(found)
+
+    @property
+    def prompts(self) -> Literal["equal", "differ", "unknown"]:
+        """Whether both arms read the same prompt as filed."""
+        arms: tuple[Arm, ...] = ("candidate", "baseline")
+        hashes = [each.prompt_sha256 for arm in arms if (each := self.get(AS_FILED, arm)) and each.prompt_sha256]
+        return "unknown" if len(hashes) < 2 else "equal" if hashes[0] == hashes[1] else "differ"
 
     def levers(self, effect: Effect) -> list[Experiment]:
         """Engine settings whose change had this effect on the candidate."""
@@ -102,22 +108,31 @@ def _is_shown(found: Found, *causes: Suspect) -> Iterator[Suspicion]:
 
 def _template(case: Case, found: Found) -> Suspicion:
     cause: Suspect = "template_or_tokenizer"
-    swapped = case.effect(TEMPLATE)
+    swapped, prompts = case.effect(TEMPLATE), case.prompts
     if swapped == "gone":
         return _shown(cause, case.said(TEMPLATE))
+    if prompts == "differ":
+        return _other_prompt(case)
     if swapped == "kept":
         return _excluded(cause, case.said(TEMPLATE))
     if case.files_compared and not any(each.of == cause for each in case.differences):
         return _excluded(cause, "both arms have the same template and tokenizer files")
-    prompts = [case.get(AS_FILED, arm) for arm in ("candidate", "baseline")]
-    hashes = [set(each.prompt_sha256) for each in prompts if each is not None and each.prompt_sha256]
-    if len(hashes) == 2 and hashes[0] != hashes[1]:
-        because = "the prompt's token ids differ between the arms"
-        return _open(cause, because, WANT_TEMPLATE)
-    if len(hashes) == 2 and not case.files_compared:
+    if prompts == "equal" and not case.files_compared:
         return _excluded(cause, "both arms read the same prompt token ids")
     because = "the arms' files differ" if case.files_compared else "whether the arms' templates differ is not known"
     return _open(cause, because, WANT_TEMPLATE)
+
+
+def _other_prompt(case: Case) -> Suspicion:
+    """The arms read other prompts: cleared only where the candidate read the baseline's and failed all the same."""
+    cause: Suspect = "template_or_tokenizer"
+    swapped, baseline = case.get(TEMPLATE), case.get(AS_FILED, "baseline")
+    if swapped is not None and baseline is not None and swapped.effect == "kept":
+        if swapped.prompt_sha256 == baseline.prompt_sha256:
+            return _excluded(cause, case.said(TEMPLATE))
+        because = "the prompt's token ids differ between the arms whatever files the candidate has"
+        return _open(cause, because, "the same template in both arms, also on the command line")
+    return _open(cause, "the prompt's token ids differ between the arms", WANT_TEMPLATE)
 
 
 def _configuration(case: Case, found: Found) -> Suspicion:

@@ -106,6 +106,9 @@ def _notes(found: Found) -> list[str]:
     elif missing:
         values = ", ".join(f"{name} {lab.asks['candidate'].body.get(name)}" for name in missing)
         notes.append(f"the request leaves these out, and both arms were sent the candidate's defaults: {values}")
+    engines = sorted({setup.engine.name for setup in lab.sides.setups.values()})
+    if len(engines) > 1:
+        notes.append(f"the arms were served by different engines: {', '.join(engines)}")
     if fields := unread(incident.request):
         engines = sorted({each.engine for each in lab.experiments if each.engine in {"transformers", "fake"}})
         notes += [f"not obeyed by the engine {engine}: {', '.join(fields)}" for engine in engines]

@@ -192,7 +192,8 @@ def replay(
     answers: list[Answer] = []
     num = wanted(Count(0, 0))
     while num > len(found):
-        with replayer.watcher.task(f"{setup.arm}: {factor.change}", num) as task:
+        whole_loads = -(-num // ask.in_flight) * ask.in_flight
+        with replayer.watcher.task(f"{setup.arm}: {factor.change}", whole_loads) as task:
             answers = replayer.answers(setup, ask, num, task)
         found = tries(answers, ask, recogniser)
         counted = count(found)

@@ -50,10 +50,14 @@ class Side(Frozen):
     api_key_env: str | None = Field(
         default=None, description="Environment variable that holds the server's key; the key itself is never written"
     )
-    engine: str | None = Field(default=None, description="Engine plugin; default: vllm, or openai for a `url`")
+    engine: str | None = Field(
+        default=None, description="Engine plugin; default: vllm, or openai for a `url`; of a baseline: the candidate's"
+    )
     env: EnvName | None = Field(default=None, description="Environment of the engine; default: its own lock")
     options: dict[str, Any] = Field(
-        default_factory=dict, description="The engine's own options (`qgate schema --engine NAME`)"
+        default_factory=dict,
+        description="The engine's own options (`qgate schema --engine NAME`); a baseline that gives neither `options` nor "
+        "`launch` has the candidate's",
     )
     launch: tuple[str, ...] | str = Field(
         default=(), description="Launch arguments as they were, e.g. `--enforce-eager --kv-cache-dtype fp8`"

@@ -48,7 +48,7 @@ class Bench:
         value: dict[str, Any] = {
             "kind": "incident", "version": 1, "title": "Garbage at the harbour", "request": {"body": body},
             "candidate": {"checkpoint": {"path": "candidate"}, "engine": "fake"},
-            "baseline": {"checkpoint": {"path": "baseline"}, "engine": "fake"},
+            "baseline": {"checkpoint": {"path": "baseline"}, "engine": "fake", "options": {}},
             "reference": {"engine": "fake", "options": {"kernel": "plain"}},
         }  # fmt: skip
         for name, more in fields.items():

@@ -57,6 +57,38 @@ def test_what_is_saved_is_read_again(tmp_path: Path) -> None:
     assert incident.load(tmp_path / "again.yaml").written == changed
 
 
+@pytest.mark.parametrize(
+    ("baseline", "engine", "eager", "args"),
+    [
+        ("", "vllm", True, ("--trust-remote-code",)),
+        ("  options: {}\n", "vllm", False, ()),
+        ("  launch: --port 80\n", "vllm", False, ()),
+        ("  engine: vllm\n", "vllm", True, ("--trust-remote-code",)),
+    ],
+)
+def test_a_baseline_that_says_nothing_is_served_as_the_candidate_is(
+    baseline: str, engine: str, eager: bool, args: tuple[str, ...], tmp_path: Path
+) -> None:
+    text = GOOD.replace("  engine: transformers\n", baseline)
+    text = text.replace("--api-key sk-x", "--quantization awq --trust-remote-code -q=awq").replace(
+        "  launch:", "  engine: vllm\n  launch:"
+    )
+    found = read(tmp_path, text)
+    side = found.sides["baseline"]
+    assert side.side.engine_name == engine
+    assert side.options.model_dump()["enforce_eager"] is eager
+    assert side.options.model_dump()["args"] == args
+    candidate = found.sides["candidate"].options.model_dump()
+    assert candidate["args"] == ("--quantization", "awq", "--trust-remote-code", "-q=awq")
+
+
+def test_a_baseline_without_options_stays_without_them(tmp_path: Path) -> None:
+    found = read(tmp_path, GOOD.replace("  engine: transformers\n", "  options: {}\n"))
+    incident.save(tmp_path / "again.yaml", found.written)
+    again = incident.load(tmp_path / "again.yaml")
+    assert not again.sides["baseline"].options.model_dump()["enforce_eager"]
+
+
 def test_json_is_yaml(tmp_path: Path) -> None:
     value = {"kind": "incident", "version": 1, "request": {"body": {"prompt": "x"}, "endpoint": "/v1/completions"},
              "candidate": {"url": "http://h:1/v1", "model": "m"}}  # fmt: skip

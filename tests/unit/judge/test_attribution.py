@@ -139,6 +139,26 @@ def test_other_prompt_ids_in_the_arms_keep_the_template_suspect() -> None:
     assert suspects.WANT_TEMPLATE in found.would_raise
 
 
+@pytest.mark.parametrize(
+    ("swapped", "hashed", "expected"),
+    [
+        (NEVER, "baseline", ("template_or_tokenizer", "high")),
+        (ALWAYS, "baseline", ("weights", "high")),
+        (ALWAYS, "candidate", ("undetermined", None)),
+    ],
+)
+def test_other_prompts_are_cleared_only_by_failing_on_the_baselines(
+    swapped: tuple[int, int], hashed: str, expected: tuple[str, str | None]
+) -> None:
+    seen = CLEAN | {("reference_engine", "candidate"): ALWAYS, ("template", "candidate"): swapped}
+    experiments = tuple(
+        each.model_copy(update={"prompt_sha256": (hashed if each.factor == "template" else each.arm,)})
+        for each in case(seen).experiments
+    )
+    found = attribute(Case(experiments, 0.7, 1, files_compared=True))
+    assert (found.cause, found.confidence) == expected
+
+
 def test_the_candidate_as_filed_must_have_been_asked() -> None:
     with pytest.raises(ValueError, match="as filed"):
         attribute(Case((), 0.7, 1, files_compared=True))

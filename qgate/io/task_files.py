@@ -36,6 +36,7 @@ class AskedTasks:
     folder: Path
     evalset: Evalset
     """Every document as an item."""
+    docs: tuple[TaskDoc, ...]
     requests: tuple[TaskRequest, ...]
     facts: TaskSet
 
@@ -57,7 +58,7 @@ def read(folder: Path, key: str, name: str, language: str) -> AskedTasks:
     facts = artefact.load(folder / TASKS, TaskSet)
     sha256 = content_key({file: sha256_file(folder / file) for file in (REQUESTS, DOCS)})
     items = tuple(_item(doc, facts, language) for doc in docs)
-    return AskedTasks(key, folder, Evalset(name=name, version=1, sha256=sha256, items=items), requests, facts)
+    return AskedTasks(key, folder, Evalset(name=name, version=1, sha256=sha256, items=items), docs, requests, facts)
 
 
 def _item(doc: TaskDoc, facts: TaskSet, language: str) -> Item:

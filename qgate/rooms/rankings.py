@@ -36,19 +36,15 @@ def ranked_rows(prepared: Prepared, work: Work) -> Iterator[Row]:
         rankings: Rankings = {}
         for item in dict.fromkeys(item_of(request.id) for request in step.requests):
             asked = [request.id for request in step.requests if item_of(request.id) == item]
-            rankings[item] = Ranking(options[item], tuple(scores[name] for name in asked))
+            told = options[item]
+            rankings[item] = Ranking(told, tuple(scores[name] for name in asked[: len(told)]))
         found[step.variant, step.replicate, step.evalset] = rankings
         yield from _rows_of(prepared, work, step, found)
 
 
 def _options(prepared: Prepared) -> dict[str, tuple[str, ...]]:
-    """`evalset/item` to its continuations, in the order in which they were asked."""
-    found: dict[str, list[str]] = {}
-    for name, tasks in prepared.tasks.items():
-        for request in tasks.requests:
-            if request.continuation is not None:
-                found.setdefault(f"{name}/{request.item}", []).append(request.continuation)
-    return {item: tuple(options) for item, options in found.items()}
+    """`evalset/item` to its options, in the order in which they were asked."""
+    return {f"{name}/{doc.item}": doc.options for name, tasks in prepared.tasks.items() for doc in tasks.docs}
 
 
 def _rows_of(

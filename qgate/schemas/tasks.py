@@ -46,7 +46,9 @@ class TaskDoc(Frozen):
     group: str | None
     target: str
     messages: tuple[Message, ...]
-    options: tuple[str, ...] = Field(description="Continuations that are ranked; empty where an answer is written")
+    options: tuple[str, ...] = Field(
+        description="What each of its first requests stands for, where options are ranked; empty where an answer is written"
+    )
 
 
 class TaskFacts(Frozen):

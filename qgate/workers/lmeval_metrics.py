@@ -56,8 +56,20 @@ def documents(task: str, told: dict[str, Any], model: Notebook) -> Iterator[dict
             "group": groups[0] if groups else None,
             "target": as_text(sample["target"]),
             "messages": asked[item][0]["messages"],
-            "options": [line["continuation"] for line in asked[item] if line["kind"] == "rank"],
+            "options": options([line for line in asked[item] if line["kind"] == "rank"]),
         }
+
+
+def options(ranked: list[dict[str, Any]]) -> list[str]:
+    """What each of a document's first requests stands for, so that a reader sees what the model ranks first.
+
+    Mostly the continuation. Where the same one follows different contexts (winogrande), those are the options. Requests
+    without a context come last and only weigh the others (acc_mutual_info): they are no options.
+    """
+    contexts = [line["messages"][-1]["content"] for line in ranked]
+    given = [line for line, context in zip(ranked, contexts, strict=True) if context] or ranked
+    said = [line["continuation"] for line in given]
+    return contexts[: len(given)] if len(set(said)) < len(said) else said
 
 
 def scored(task: str, told: dict[str, Any], model: Notebook, wanted: str | None) -> Iterator[dict[str, Any]]:

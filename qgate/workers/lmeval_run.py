@@ -15,6 +15,9 @@ continuation_ids} where kind is rank, {stop, sampling} where it is generate; out
 target, messages, options}; result.json {tasks, num_truncated, packages}. An answers file has {id, logprob, is_greedy}
 or {id, text} a line. Out of `score`: output/NAME.jsonl {item, score, metrics}; result.json {results: {NAME: lm-eval's
 own aggregates}, packages}. On a known failure result.json {error, advice} and a non-zero exit.
+
+It never opens a socket. To run lm-eval against a server's URL, take its own command line in the same environment
+(docs/own-sets.md has the line): `python -m lm_eval --model local-completions --model_args model=NAME,base_url=URL,…`.
 """
 
 from __future__ import annotations
@@ -126,6 +129,11 @@ def index(request: dict[str, Any]) -> Tasks:
 def evaluate(request: dict[str, Any], model: Notebook, tasks: Tasks) -> dict[str, Any]:
     """lm-eval's own run over `model`; {aggregation: {task: {metric: function}}} beside what it says."""
     names, seed = request["tasks"], request["seed"]
+    for name, task in tasks.load(names)["tasks"].items():
+        if getattr(task, "UNSAFE_CODE", False):
+            raise Refusal(f"the task {name} runs code that the model wrote, on this machine", "leave it out")
+        if getattr(task, "MULTIMODAL", False):
+            raise Refusal(f"the task {name} shows pictures, which no engine is given", "leave it out")
     told = simple_evaluate(
         model, tasks=names, task_manager=tasks, limit=request["limit"], num_fewshot=request["num_fewshot"],
         apply_chat_template=request["apply_chat_template"], fewshot_as_multiturn=request["fewshot_as_multiturn"],

@@ -119,6 +119,30 @@ def test_lm_eval_s_own_figures_are_the_means_of_the_scores(tool: Tool, demo_mode
         work(tool, demo_model, tmp_path, action="score", arms=files, requests=str(other))
 
 
+def test_one_continuation_after_several_contexts_is_told_by_the_contexts(
+    tool: Tool, demo_model: Path, tmp_path: Path
+) -> None:
+    """As winogrande asks; and requests that only weigh others (mutual information) are no options."""
+    rows = [{"a": 0, "rest": "won the race.", "both": ["Mira outran Ilse so Mira", "Mira outran Ilse so Ilse"]}]
+    changes = {
+        "output_type": "multiple_choice", "doc_to_text": "a", "doc_to_choice": "both", "doc_to_target": "rest",
+        "metric_list": [{"metric": "acc"}], "filter_list": None, "generation_kwargs": None,
+    }  # fmt: skip
+    own = own_task(tmp_path / "own", **changes)
+    write_lines(own / "say.jsonl", rows)
+    work(tool, demo_model, tmp_path, tasks=["mine"], include_path=str(own))
+    (doc,) = lines(tmp_path / "docs.jsonl")
+    assert doc["options"] == rows[0]["both"]
+    mutual = own_task(tmp_path / "mutual", **changes | {
+        "doc_to_text": "Who won?", "doc_to_target": "a", "metric_list": [{"metric": "acc"}, {"metric": "acc_mutual_info"}],
+    })  # fmt: skip
+    write_lines(mutual / "say.jsonl", rows)
+    work(tool, demo_model, tmp_path, tasks=["mine"], include_path=str(mutual))
+    (doc,) = lines(tmp_path / "docs.jsonl")
+    assert doc["options"] == [f" {option}" for option in rows[0]["both"]]
+    assert len(lines(tmp_path / "requests.jsonl")) == 4
+
+
 @pytest.mark.parametrize(
     ("task", "said", "expected"),
     [

@@ -1,0 +1,59 @@
+"""`qgate plan`: what a run would do, and the memory of its servers where the engine can tell it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from qgate import cli
+from qgate.engines.vllm import ENGINE
+from qgate.errors import ExitCode
+from qgate.ports import Tool
+from qgate.rooms import prepare
+from tests.unit.recipes import small, write, write_evalset
+from tests.unit.sizing.models import write_checkpoint
+from tests.unit.test_pipeline import item
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(prepare, "load_engine", lambda name: ENGINE)
+    monkeypatch.setattr(prepare, "_tool", lambda spec: Tool(Path(sys.executable), "none"))
+    monkeypatch.setattr(type(ENGINE), "device", lambda self, tool: "a CPU")
+    monkeypatch.setattr(type(ENGINE), "devices", lambda self, tool: ())
+    for name in ("model", "w8a8"):
+        write_checkpoint(tmp_path / name)
+    write_evalset(tmp_path, [item(number) for number in range(10)])
+    return write(tmp_path, small(engine={"name": "vllm", "parallel": "auto"}))
+
+
+def plan(recipe: Path, *words: str) -> int:
+    return cli.main(["plan", str(recipe), "--results", str(recipe.parent / "results"), *words])
+
+
+def test_servers_are_planned_for_another_machine(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan(recipe, "--gpu-memory", "80GiB", "--gpus", "2") == ExitCode.PASS
+    said = capsys.readouterr().out
+    assert "as many servers as fit at a time" in said.replace("\n", " ")
+    assert "GPU 0" in said
+    assert "GPU 1" in said
+    assert "does not fit" not in said
+
+
+def test_a_gpu_that_is_too_small_is_told(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan(recipe, "--gpu-memory", "1GiB") == ExitCode.PASS
+    said = capsys.readouterr().out
+    assert "baseline does not fit: it needs" in said
+    assert "nowhere" in said
+
+
+def test_without_a_gpu_it_says_so(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan(recipe) == ExitCode.PASS
+    assert "no GPU answers here" in capsys.readouterr().out
+
+
+def test_a_size_that_is_none_is_refused(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan(recipe, "--gpu-memory", "large") == ExitCode.USER_ERROR
+    assert "write it as 80GiB" in capsys.readouterr().err

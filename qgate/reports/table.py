@@ -17,8 +17,8 @@ from qgate.reports.visible import storable
 from qgate.schemas.evidence import DefectHit, Row
 
 KIND = b"answers_table"
-VERSION = 2
-"""1 had no `excused` and no `family`."""
+VERSION = 3
+"""1 had no `excused` and no `family`; 2 had no `written`, which was true of every row."""
 _SLICE = "slice_"
 _NAMES = pa.list_(pa.string())
 _COLUMNS: dict[str, pa.DataType] = {
@@ -45,6 +45,7 @@ _COLUMNS: dict[str, pa.DataType] = {
     "baseline_nll": pa.float64(),
     "excused": _NAMES,
     "family": pa.string(),
+    "written": pa.bool_(),
 }
 _DEFECTS: dict[str, tuple[str, pa.DataType]] = {
     "defects": ("name", _NAMES),
@@ -90,5 +91,6 @@ def _row(record: dict[str, Any]) -> Row:
         key.removeprefix(_SLICE): value for key, value in record.items() if key.startswith(_SLICE) and value is not None
     }
     fields: dict[str, Any] = {name: record.get(name) for name in _COLUMNS}
+    fields["written"] = fields["written"] is not False
     fields["excused"] = None if fields["excused"] is None else tuple(fields["excused"])
     return Row(**fields, slices=slices, defects=tuple(DefectHit(*hit) for hit in hits))

@@ -25,9 +25,20 @@ def test_twins_and_excused_defects_come_back():
 
 
 def test_the_first_version_is_read_as_not_knowing_them():
-    old = table.build(ROWS).drop_columns(["excused", "family"])
+    old = table.build(ROWS).drop_columns(["excused", "family", "written"])
     old = old.replace_schema_metadata({b"qgate.kind": table.KIND, b"qgate.version": b"1"})
     assert table.read(old) == tuple(replace(row, excused=None, family=None) for row in ROWS)
+
+
+def test_options_that_were_only_ranked_come_back_as_such():
+    rows = (replace(ROWS[0], written=False), ROWS[0])
+    assert table.read(table.build(rows)) == rows
+
+
+def test_the_second_version_is_read_as_having_written_everything():
+    old = table.build(ROWS).drop_columns(["written"])
+    old = old.replace_schema_metadata({b"qgate.kind": table.KIND, b"qgate.version": b"2"})
+    assert table.read(old) == ROWS
 
 
 def test_pandas_reads_it():

@@ -23,7 +23,7 @@ SPREADS = (0.5, 1.0, 1.5, 2.0)
 QUANTILES = (("kl_p95", 0.05), ("kl_p99", 0.01), ("kl_p999", 0.001))
 """(metric, share of tokens above it)"""
 ALIKE = (0.05, 0.2, 0.5)
-"""Shares of the variance of ln KL that lie between items. In results/power they lie about the second."""
+"""Shares of the variance of ln KL that lie between items. results/power/summary.md has those of damaged checkpoints."""
 
 
 def cells() -> tuple[Cell, ...]:

@@ -103,9 +103,9 @@ def summary(rates: Sequence[Rates], alpha: float, command: str) -> str:
         "",
         "## Both arms are the same but for noise (A/A)",
         "",
-        "| items | most FAIL | least PASS at the margin 0.02 |",
-        "| --- | --- | --- |",
-        *_by_size(alike, lambda part: f"{_share(_most(part, 'fail'), 'fail')} | {min(e.passes for e in part):.3f}"),
+        "| family | items | most FAIL | least PASS at the margin 0.02 |",
+        "| --- | --- | --- | --- |",
+        *_alike(alike),
         "",
         "## What a set can show (margin 0.05, baseline right half of the time)",
         "",
@@ -174,6 +174,15 @@ def _by_method(ours: Sequence[Rates], others: Sequence[Rates], alpha: float) -> 
         above = sum(each.interval(each.num_pass)[0] > alpha for each in part)
         worst = _most(part, "pass")
         yield f"| {method} | {len(part)} | {above} | {_share(worst, 'pass')} | {_where(worst)} |"
+
+
+def _alike(rates: Sequence[Rates]) -> Iterable[str]:
+    for family in dict.fromkeys(each.cell.world.family for each in rates):
+        lines = _by_size(
+            [each for each in rates if each.cell.world.family == family],
+            lambda part: f"{_share(_most(part, 'fail'), 'fail')} | {min(each.passes for each in part):.3f}",
+        )
+        yield from (f"| {family} {line}" for line in lines)
 
 
 def _by_size(rates: Sequence[Rates], say: Callable[[Sequence[Rates]], str]) -> Iterable[str]:

@@ -206,7 +206,7 @@ def _kernel(case: Case, found: Found) -> Suspicion:
         if case.effect(factor, arm) == "kept":
             return _excluded(cause, case.said(factor, arm))
     if case.engine_is_reference:
-        because = "it fails in the reference engine, whose arithmetic is plain"
+        because = "the candidate fails in the reference engine, whose arithmetic is plain"
         return _excluded(cause, because)
     because = "no other engine or kernel has run these weights"
     return _open(cause, because, WANT_KERNEL)

@@ -2,10 +2,10 @@
 
     python make_random.py --shape qwen2.5-7b --format w4a16 --tokenizer DIR --output DIR [--device cuda]
 
-Formats are those of compressed-tensors: fp16; w8a8 (int-quantized: int8 weights with a scale per output channel,
-activations quantized per token at run time); w4a16 (pack-quantized: eight 4-bit weights to an int32, a scale per 128
-inputs). The weights' spread is 0.02 in each, so that activations stay finite. The tokenizer is DIR's, its vocabulary
-filled up with words that no text gives, so that every id that is sampled can be decoded.
+fp16; of compressed-tensors w8a8 (int-quantized: int8 weights with a scale per output channel, activations quantized per
+token at run time) and w4a16 (pack-quantized: eight 4-bit weights to an int32, a scale per 128 inputs); awq (AutoAWQ's
+GEMM layout) and gptq (AutoGPTQ's). The weights' spread is 0.02 in each, so that activations stay finite. The tokenizer
+is DIR's, its vocabulary filled up with words that no text gives, so that every id that is sampled can be decoded.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ SHAPES = {
     "tiny": Shape(256, 512, 2, 4, 2, 64, 49_408),
 }
 BIASED = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
-FORMATS = ("fp16", "w8a8", "w4a16")
+FORMATS = ("fp16", "w8a8", "w4a16", "awq", "gptq")
+MIDDLE = {"awq": 0x88888888, "gptq": 0x77777777}
+"""Eight zero points of 8; GPTQ stores them less one."""
 
 
 def config(shape: Shape, form: str) -> dict[str, object]:
@@ -75,7 +77,14 @@ def config(shape: Shape, form: str) -> dict[str, object]:
 
 
 def _quantization(form: str) -> dict[str, object]:
-    """As llm-compressor writes it."""
+    """As the package that makes the format writes it."""
+    if form == "awq":
+        return {"quant_method": "awq", "bits": 4, "group_size": GROUP, "zero_point": True, "version": "gemm"}
+    if form == "gptq":
+        return {
+            "quant_method": "gptq", "bits": 4, "group_size": GROUP, "desc_act": False, "sym": True, "lm_head": False,
+            "checkpoint_format": "gptq",
+        }  # fmt: skip
     common = {"symmetric": True, "type": "int", "actorder": None, "block_structure": None, "observer": None}
     if form == "w8a8":
         name = "int-quantized"
@@ -99,6 +108,11 @@ def tensors(shape: Shape, form: str, device: str) -> Iterator[tuple[str, torch.T
     def normal(*size: int) -> torch.Tensor:
         return torch.randn(size, generator=random, device=device, dtype=torch.float16).mul_(SPREAD)
 
+    def packed(*size: int) -> torch.Tensor:
+        """Eight random 4-bit numbers in each."""
+        limits = torch.iinfo(torch.int32)
+        return torch.randint(limits.min, limits.max, size, generator=random, device=device, dtype=torch.int32)
+
     def linear(name: str, rows: int, columns: int) -> Iterator[tuple[str, torch.Tensor]]:
         if form == "fp16":
             yield f"{name}.weight", normal(rows, columns)
@@ -106,13 +120,18 @@ def tensors(shape: Shape, form: str, device: str) -> Iterator[tuple[str, torch.T
             drawn = torch.randint(-127, 128, (rows, columns), generator=random, device=device, dtype=torch.int8)
             yield f"{name}.weight", drawn
             yield f"{name}.weight_scale", _scale((rows, 1), 127 / 3**0.5, device)
-        else:
-            packed = (rows, columns // 8)
-            limits = torch.iinfo(torch.int32)
-            drawn = torch.randint(limits.min, limits.max, packed, generator=random, device=device, dtype=torch.int32)
-            yield f"{name}.weight_packed", drawn
+        elif form == "w4a16":
+            yield f"{name}.weight_packed", packed(rows, columns // 8)
             yield f"{name}.weight_scale", _scale((rows, columns // GROUP), 16 / 12**0.5, device)
             yield f"{name}.weight_shape", torch.tensor([rows, columns])
+        else:
+            size = (columns, rows // 8) if form == "awq" else (columns // 8, rows)
+            middle = torch.tensor(MIDDLE[form], dtype=torch.int64).to(torch.int32)
+            yield f"{name}.qweight", packed(*size)
+            yield f"{name}.qzeros", middle.repeat(columns // GROUP, rows // 8)
+            yield f"{name}.scales", _scale((columns // GROUP, rows), 16 / 12**0.5, device)
+            if form == "gptq":
+                yield f"{name}.g_idx", torch.arange(columns, dtype=torch.int32) // GROUP
 
     def every() -> Iterator[tuple[str, torch.Tensor]]:
         yield "model.embed_tokens.weight", normal(shape.vocab, shape.hidden)

@@ -168,7 +168,7 @@ def test_logits_that_are_not_numbers_are_counted_and_are_a_defect(
     assert any("NaN logits" in note for note in facts.notes)
     for answer in answers:
         seen = defects.Seen(answer.text, finish_reason=answer.finish_reason, logprobs=answer.logprobs)
-        assert "nonfinite_logprob" in {hit.defect for hit in defects.find(seen)}, answer
+        assert "nonfinite_logprob" in {hit.name for hit in defects.find(seen)}, answer
 
 
 def test_a_queue_far_longer_than_a_batch_is_worked_off(tmp_path: Path, vllm_tool: Tool, demo_model: Path) -> None:

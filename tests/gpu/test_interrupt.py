@@ -21,6 +21,12 @@ from tests.gpu.weights import Tensors, harmed
 from tests.processes import is_alive
 
 ROOT = Path(__file__).parents[2]
+HEEDING = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("qgate", run_name="__main__", alter_sys=True)
+"""
+"""`python -m qgate` that heeds interrupts also where a shell's background job was told to ignore them."""
 
 
 def write_recipe(folder: Path, tool: Tool, model: Path) -> Path:
@@ -51,11 +57,11 @@ def write_recipe(folder: Path, tool: Tool, model: Path) -> Path:
 def run(tmp_path: Path, vllm_tool: Tool, demo_model: Path) -> Iterator[subprocess.Popen[bytes]]:
     """`qgate run` in a process of its own, as a shell starts it."""
     recipe = write_recipe(tmp_path, vllm_tool, demo_model)
-    argv = [sys.executable, "-m", "qgate", "run", str(recipe), "--results", str(tmp_path / "results")]
+    argv = [sys.executable, "-c", HEEDING, "run", str(recipe), "--results", str(tmp_path / "results")]
     with (tmp_path / "run.log").open("wb") as log:
         child = subprocess.Popen(
-            argv, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
+            argv, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+        )  # fmt: skip
         yield child
         child.kill()
         child.wait()

@@ -45,7 +45,9 @@ def memory_of(pids: set[int]) -> int:
     return sum(int(used) << 20 for pid, used in rows if int(pid) in pids and used.isdigit())
 
 
-@pytest.mark.parametrize(("form", "eager"), [("fp16", True), ("w8a8", False), ("w4a16", True)])
+@pytest.mark.parametrize(
+    ("form", "eager"), [("fp16", True), ("w8a8", False), ("w4a16", True), ("awq", True), ("gptq", True)]
+)
 def test_a_server_takes_what_the_ledger_says(
     tmp_path: Path, vllm_tool: Tool, demo_model: Path, form: str, *, eager: bool
 ) -> None:

@@ -40,12 +40,12 @@ def test_two_servers_that_start_at_once_share_the_machine(tmp_path: Path, vllm_t
             assert facts.kernels["graphs"] == "eager"
             assert facts.kernels["model_runner"] in {"v1", "v2"}
             assert facts.details["kv_cache_tokens"] > 1000
-            assert facts.details["model_gib"] > 0.2
             assert name in facts.argv
             if GPUS:
                 assert facts.device == GPUS[0]["name"]
                 assert facts.driver == GPUS[0]["driver_version"]
                 assert facts.kernels["attention"]
+                assert facts.details["model_gib"] > 0.2
     assert not family() - before
     assert not mine & gpu_holders()
 

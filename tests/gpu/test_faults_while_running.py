@@ -189,10 +189,10 @@ def test_a_queue_far_longer_than_a_batch_is_worked_off(tmp_path: Path, vllm_tool
 
 @pytest.mark.gpu
 def test_a_kv_cache_that_overflows_is_told(tmp_path: Path, vllm_tool: Tool, demo_model: Path) -> None:
-    options = {"kv_cache_memory_bytes": 24 << 20, "max_num_seqs": 16}  # about 1,100 tokens for 16 sequences of 400
-    job = serve_job(tmp_path / "w", vllm_tool, demo_model, options=options, max_model_len=500)
+    options = {"kv_cache_memory_bytes": 24 << 20, "max_num_seqs": 16}  # about 1,100 tokens for 16 sequences of 350
+    job = serve_job(tmp_path / "w", vllm_tool, demo_model, options=options, max_model_len=400)
     with ENGINE.open(job) as session:
-        answers = list(session.generate(requests(32, max_tokens=400)))
+        answers = list(session.generate(requests(16, max_tokens=300)))
         facts = session.facts
     assert {answer.status for answer in answers} <= {"ok", "truncated"}
     assert facts.details["preemptions"] > 0

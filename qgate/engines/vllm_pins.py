@@ -54,8 +54,13 @@ def _differences(pinned: Mapping[str, str | None], logged: str) -> Iterator[str]
     line = _CONFIG.search(logged)
     for name, wanted in pinned.items():
         found = re.search(rf"(?<![\w.]){name}=([^,\s]+)", line[1]) if line else None
-        if wanted is not None and found is not None and found[1] != wanted:
+        if wanted is not None and found is not None and not _is(name, wanted, found[1]):
             yield f"{name} is {found[1]}, not {wanted}"
+
+
+def _is(name: str, wanted: str, found: str) -> bool:
+    """Whether it is what was wanted; vLLM may name the very format of `fp8`."""
+    return found == wanted or (name == "kv_cache_dtype" and found.startswith(f"{wanted}_"))
 
 
 def _others(options: VllmOptions, step_tokens: int | None, logged: str) -> Iterator[str]:

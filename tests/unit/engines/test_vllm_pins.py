@@ -51,6 +51,10 @@ def test_what_it_took_otherwise_is_named(tmp_path: Path, options: dict[str, Any]
     assert told(tmp_path, **options) == (fault,)
 
 
+def test_a_name_that_the_server_makes_precise_is_the_same(tmp_path: Path) -> None:
+    assert told(tmp_path, CONFIG.replace("kv_cache_dtype=auto", "kv_cache_dtype=fp8_e4m3"), kv_cache_dtype="fp8") == ()
+
+
 def test_variables_that_it_does_not_know_are_named(tmp_path: Path) -> None:
     line = (
         "(APIServer pid=1) WARNING 11-29 15:52:44 [envs.py:2096] Unknown vLLM environment variable detected: VLLM_ATN\n"

@@ -22,7 +22,7 @@ from qgate.judge import file_swap
 from qgate.judge.asks import Ask, Factor, as_filed
 from qgate.judge.attribution import attribute
 from qgate.judge.effects import wanted_as_filed
-from qgate.judge.recognise import recogniser
+from qgate.judge.recognise import filed_answer, recogniser
 from qgate.judge.request_body import filled, left_out, limit_for
 from qgate.judge.suspects import Case, suspicions
 from qgate.ports import Watcher
@@ -75,6 +75,7 @@ def run(loaded: LoadedIncident, folder: Path, store: Store, watcher: Watcher, wi
         filed = lab.run(
             _filed(lab, "candidate"), found_sides.candidate, isolate.REQUEST, lambda n: wanted_as_filed(n, rate)
         )
+        _check_answered(filed)
         minimal: Minimised | None = None
         arms: tuple[Experiment, ...] = ()
         if filed.failures:
@@ -89,9 +90,19 @@ def run(loaded: LoadedIncident, folder: Path, store: Store, watcher: Watcher, wi
     return Outcome(report, folder)
 
 
+def _check_answered(filed: Experiment) -> None:
+    """Raises EngineError where the candidate hardly answered: then nothing is known of its answers."""
+    if not filed.ran:
+        why = filed.example.why if filed.example else "no answer"
+        raise EngineError(
+            f"the candidate answered {filed.tries or 'none'} of {filed.tries + filed.missing} tries: {why}",
+            advice="if that is the failure itself, write `recognise: {error: true}`",
+        )
+
+
 def _asks(incident: Incident, found: Sides) -> dict[Arm, Ask]:
     """The request as each arm is asked it. Where the candidate's defaults are known, both arms are sent the same values."""
-    body, limit = incident.request.body, limit_for(None)
+    body, limit = incident.request.body, limit_for(filed_answer(incident.answer).completion_tokens)
     if "candidate" in found.checkpoints:
         full = filled(body, found.own_defaults["candidate"], limit)
         return {arm: Ask(full, incident.concurrency) for arm in found.setups}

@@ -41,7 +41,10 @@ def path(request: GenerateRequest) -> str:
 def body_of(
     request: GenerateRequest, model: str, *, vllm: bool = True, cache_salt: str | None = None
 ) -> dict[str, Any]:
-    """The body for `path(request)`: with every sampling field, or the verbatim one of a request that brings its own."""
+    """The body for `path(request)`: with every sampling field, or the verbatim one of a request that brings its own.
+
+    A verbatim one gets no salt: it meets the prefix cache as it did.
+    """
     if request.body is None:
         make = chat_body if request.prompt is None else completion_body
         return make(request, model, vllm=vllm, cache_salt=cache_salt)
@@ -49,10 +52,7 @@ def body_of(
     body |= {"model": model, "seed": request.sampling.seed, "stream": False}
     if request.logprobs:
         body["logprobs"] = True if request.prompt is None else 0
-    if vllm:
-        body["return_token_ids"] = True
-        body |= {"cache_salt": cache_salt} if cache_salt and "cache_salt" not in body else {}
-    return body
+    return body | ({"return_token_ids": True} if vllm else {})
 
 
 def completion_body(

@@ -3,7 +3,8 @@
     objects/tries/<key>/answers.jsonl   every answer of one way to serve one checkpoint, as it came
     objects/tries/<key>/engine.json     what served it
 
-A log is never finished: the next run reads what is there and asks only for what is missing.
+A log is never finished: the next run reads what is there and asks only for what is missing. What did not come (an error,
+a timeout) is asked again.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from qgate.errors import ArtefactError
 from qgate.io import artefact
 from qgate.io.answer_log import FILE, AnswerLog, read_answers
 from qgate.io.files import disk_errors
+from qgate.judge.observe import came
 from qgate.schemas.answers import Answer, EngineFacts
 
 FACTS = "engine.json"
@@ -36,7 +38,7 @@ class TryLog:
             self._lock.acquire()
         self._log = AnswerLog(self.folder).__enter__()
         found = read_answers(self.folder) if (self.folder / FILE).exists() else []
-        self.answers = {answer.id: answer for answer in found}
+        self.answers = {answer.id: answer for answer in found if came(answer)}
         return self
 
     def __exit__(

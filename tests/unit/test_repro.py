@@ -18,7 +18,7 @@ from qgate import repro
 from qgate.commands.progress import QuietWatcher
 from qgate.engines.fake import FakeSession
 from qgate.engines.fake_model import garble
-from qgate.errors import DiedError
+from qgate.errors import DiedError, EngineError
 from qgate.io import artefact, incident
 from qgate.io.store import Store
 from qgate.ports import Task
@@ -205,6 +205,17 @@ def test_a_server_that_dies_once_is_started_again(bench: Bench) -> None:
     assert bench.run(path).find("as_filed", "candidate").failures == 8  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("as_failure", [False, True])
+def test_a_server_that_refuses_every_request(bench: Bench, as_failure: bool) -> None:
+    bench.incident(candidate={"options": {"error": 1.0}}, recognise={"error": as_failure} if as_failure else {})
+    if as_failure:
+        assert bench.run(bench.root / "incident.json").find("as_filed", "candidate").failures == 8  # type: ignore[union-attr]
+    else:
+        with pytest.raises(EngineError, match="answered none of 8 tries: HTTP 500: planted") as caught:
+            bench.run(bench.root / "incident.json")
+        assert "recognise: {error: true}" in str(caught.value.advice)
+
+
 class Interrupting(QuietWatcher):
     """Ctrl-C after so many tries."""
 
@@ -284,8 +295,6 @@ def server(text: Callable[[dict[str, Any]], str], *, vllm: bool = True) -> HttpS
             return 200, {"data": [{"id": "m"}]}
         if request.path in {"/version", "/health"}:
             return (200, {"version": "0.32.0"}) if vllm else (404, "")
-        if vllm and "cache_salt" not in request.body:
-            return 400, {"error": {"message": "no salt"}}
         choice = {"message": {"content": text(request.body)}, "finish_reason": "stop"}
         return 200, {"choices": [choice], "prompt_token_ids": [1, 2] if vllm else None}
 
@@ -305,8 +314,9 @@ def test_a_url_alone_says_what_cannot_be_isolated(bench: Bench) -> None:
     chats = [request.body for request in bad.seen if request.body]
     assert "temperature" not in chats[0]
     assert "the request leaves out temperature" in " ".join(report.notes)
-    salts = [body["cache_salt"] for body in chats]
-    assert len(set(salts[-8:])) == 8
+    salts = [body.get("cache_salt") for body in chats]
+    assert set(salts[:-8]) == {None}
+    assert len(set(salts[-8:]) - {None}) == 8
 
 
 def test_two_urls_tell_sampling_and_never_weights(bench: Bench) -> None:

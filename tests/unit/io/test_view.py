@@ -60,5 +60,7 @@ def test_a_log_keeps_what_came_and_the_later_of_two_counts(tmp_path: Path) -> No
         assert {name: each.text for name, each in log.answers.items()} == {"a": "3", "b": "2"}
         assert log.facts() is not None
         log.add(answer("c", "4"))
+        log.add(Answer(id="d", text=None, status="error", error="HTTP 500", latency_s=0.1))
+        assert "d" in log.answers
     with TryLog(tmp_path / "log") as log:
         assert set(log.answers) == {"a", "b", "c"}

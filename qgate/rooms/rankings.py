@@ -10,7 +10,7 @@ from qgate.judge.ranked import Ranking, ranked
 from qgate.plan import RankStep, item_of
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.work import Work
-from qgate.schemas.answers import Sampling
+from qgate.schemas.answers import Sampling, TokenScores
 from qgate.schemas.evidence import Row
 from qgate.schemas.recipe import BASELINE
 
@@ -33,12 +33,12 @@ def ranked_rows(prepared: Prepared, work: Work) -> Iterator[Row]:
         if arm is None:
             continue
         scores = {each.id: each for each in read_scores(arm.folder)}
-        rankings: Rankings = {}
-        for item in dict.fromkeys(item_of(request.id) for request in step.requests):
-            asked = [request.id for request in step.requests if item_of(request.id) == item]
-            told = options[item]
-            rankings[item] = Ranking(told, tuple(scores[name] for name in asked[: len(told)]))
-        found[step.variant, step.replicate, step.evalset] = rankings
+        asked: dict[str, list[TokenScores]] = {}
+        for request in step.requests:
+            asked.setdefault(item_of(request.id), []).append(scores[request.id])
+        found[step.variant, step.replicate, step.evalset] = {
+            item: Ranking(options[item], tuple(mine[: len(options[item])])) for item, mine in asked.items()
+        }
         yield from _rows_of(prepared, work, step, found)
 
 

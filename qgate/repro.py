@@ -39,6 +39,8 @@ from qgate.schemas.minimised import Minimised
 from qgate.schemas.repro import Arm, Experiment, FileDifference, Repro, State, Suspect
 
 DEFAULT_RATE = 0.10
+FEWEST_FAILURES = 3
+"""Failures without which no change of their rate can be seen by tries that anybody would wait for."""
 CERTAIN_CALLS, FLAKY_CALLS, MOST_CALLS = 200, 1800, 4000
 """Model calls that minimising may take; a failure that is certain needs one try where a flaky one needs many."""
 
@@ -78,10 +80,14 @@ def run(loaded: LoadedIncident, folder: Path, store: Store, watcher: Watcher, wi
         _check_answered(filed)
         minimal: Minimised | None = None
         arms: tuple[Experiment, ...] = ()
-        if filed.failures:
+        if filed.failures >= FEWEST_FAILURES:
             isolate.of_the_request(lab, incident, "candidate")
             minimal, arms = _in_both(lab, incident, _minimised(lab, wishes))
             _isolate(lab, loaded, differences, folder, store, wishes)
+        elif filed.failures:
+            lab.notes.append(
+                f"seen {filed.failures} of {filed.tries} times: too seldom to tell what takes it away; nothing was isolated"
+            )
         found = Found(
             loaded, lab, attribute(_case(lab, incident, differences)), differences, rate, started,
             minimal, arms, tuple(isolate.not_isolated(lab, incident)) if filed.failures else (),

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from qgate.crosscheck import Problem
 from qgate.errors import IncidentError, RecipeError
 from qgate.io.files import write_text
+from qgate.io.redact import redact
 from qgate.io.validation import Document
 from qgate.io.yaml_tree import parse
 from qgate.judge.defects import DEFECTS
@@ -63,7 +64,7 @@ def load(path: Path) -> LoadedIncident:
         document = Document(path.name, parse(data, path.name, max_bytes=MAX_BYTES), IncidentError)
     except RecipeError as error:
         raise IncidentError(error.message, advice="`qgate repro new` makes a valid one") from error
-    incident = _alike(_incident(document))
+    incident = _alike(_without_secrets(_incident(document)))
     sides: dict[Arm, LoadedSide] = {"candidate": _side(document, incident.candidate, "candidate")}
     if incident.baseline is not None:
         sides["baseline"] = _side(document, incident.baseline, "baseline")
@@ -121,6 +122,16 @@ def _incident(document: Document) -> Incident:
             [Problem(("recognise", "defects"), f"no defect named {unknown[0]!r}", f"known: {known}")]
         )
     return incident
+
+
+def _without_secrets(incident: Incident) -> Incident:
+    """What somebody wrote by hand may hold a key: everything that is passed on is without, and it is counted."""
+    request, num = redact(incident.request.body)
+    fields = {"answer": incident.answer, "log": incident.log, "title": incident.title, "tried": list(incident.tried)}
+    clean, more = redact(fields)
+    update = {**clean, "tried": tuple(clean["tried"]), "secrets_removed": incident.secrets_removed + num + more}
+    update["request"] = incident.request.model_copy(update={"body": request})
+    return incident.model_copy(update=update) if num + more else incident
 
 
 def _alike(incident: Incident) -> Incident:

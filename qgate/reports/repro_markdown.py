@@ -123,8 +123,6 @@ def _fact_lines(report: Repro) -> Iterator[str]:
     for line in (*report.not_isolated, *report.notes):
         yield f"not isolated: {line}" if line in report.not_isolated else line
     yield from (f"tried before: {line}" for line in report.incident.tried)
-    if report.incident.secrets_removed:
-        yield f"{report.incident.secrets_removed} secrets were removed from the incident"
 
 
 def _again(report: Repro, snippet: str) -> str:

@@ -27,7 +27,8 @@ ALL = f"{suspects.LEVER}all"
 def of_the_request(lab: Lab, incident: Incident, arm: Arm) -> None:
     """Every factor that is a matter of the request, in one arm. Raises EngineError only for the store's sake."""
     setup, ask = lab.sides.setups[arm], lab.asks[arm]
-    own = defaults_taken(incident.request.body, lab.sides.own_defaults[arm])
+    sent: Arm = "candidate" if "candidate" in lab.sides.checkpoints else arm  # whose defaults the arm was sent
+    own = defaults_taken(incident.request.body, lab.sides.own_defaults[sent])
     for factor in cheap_factors(ask, own):
         if arm == "candidate" or factor.name != suspects.NAN:
             lab.run(factor, setup, REQUEST, _few_of(lab, factor, arm))

@@ -166,6 +166,15 @@ def test_a_failure_of_three_in_ten(bench: Bench) -> None:
     assert 8 <= report.find("as_filed", "candidate").failures < 32  # type: ignore[union-attr]
 
 
+def test_what_is_too_rare_to_compare_is_said_and_not_isolated(bench: Bench) -> None:
+    bench.plant("candidate", "fake.json", {"garble": 0.006})
+    report = bench.run(rate=0.01)
+    assert (report.experiments[0].failures, report.experiments[0].tries) == (1, 512)
+    assert "seen 1 of 512 times: too seldom" in report.notes[0]
+    assert report.attribution.cause == "undetermined"
+    assert len(report.experiments) == 1
+
+
 @pytest.mark.parametrize(("rate", "tries", "excluded"), [(None, 29, 0.0981), (0.01, 299, 0.00997)])
 def test_not_reproduced_states_the_rate_that_is_excluded(
     bench: Bench, rate: float | None, tries: int, excluded: float

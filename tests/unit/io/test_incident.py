@@ -89,6 +89,16 @@ def test_a_baseline_without_options_stays_without_them(tmp_path: Path) -> None:
     assert not again.sides["baseline"].options.model_dump()["enforce_eager"]
 
 
+def test_a_key_that_was_written_by_hand_is_taken_out_and_counted(tmp_path: Path) -> None:
+    text = GOOD.replace("guided_choice: [a, b]", "api_key: sk-SECRET").replace(
+        "title: Garbage", "title: Garbage\ntried: [with Bearer SECRETSECRET]\nlog: password=SECRETSECRET"
+    )
+    found = read(tmp_path, text)
+    assert "SECRET" not in repr(found.incident) + repr(found.written)
+    assert found.incident.secrets_removed == 3
+    assert read(tmp_path, GOOD).incident.secrets_removed == 0
+
+
 def test_json_is_yaml(tmp_path: Path) -> None:
     value = {"kind": "incident", "version": 1, "request": {"body": {"prompt": "x"}, "endpoint": "/v1/completions"},
              "candidate": {"url": "http://h:1/v1", "model": "m"}}  # fmt: skip

@@ -114,7 +114,7 @@ def _alone(facts: Facts) -> Iterator[Finding]:
     known = set(tokens_of(facts.tokenizer).values())
     if known and ends and not ends & known:
         yield EOS_UNKNOWN.at("eos_token_id", f"{sorted(ends)}, and the tokenizer has no such token")
-    if config.get("dtype", config.get("torch_dtype")) == "float16" and config.get("model_type") in NEEDS_BFLOAT16:
+    if config.get("dtype", config.get("torch_dtype")) == "float16" and str(config.get("model_type")) in NEEDS_BFLOAT16:
         yield FLOAT16_OVERFLOW.at("config.json: dtype", f"{config['model_type']} in float16")
     code = facts.config.get("auto_map")
     if isinstance(code, Mapping) and code:
@@ -165,11 +165,12 @@ def rope(config: Mapping[str, Any]) -> dict[str, Any]:
         **(scaling if isinstance(scaling, Mapping) else {}),
         **(parameters if isinstance(parameters, Mapping) else {}),
     }
-    kind = merged.pop("rope_type", merged.pop("type", "default"))
+    kind = str(merged.pop("rope_type", merged.pop("type", "default")))
     merged.pop("type", None)
-    theta = merged.pop("rope_theta", config.get("rope_theta", DEFAULT_THETA))
+    said = merged.pop("rope_theta", config.get("rope_theta", DEFAULT_THETA))
+    theta = float(said) if isinstance(said, int | float) and said else DEFAULT_THETA
     rest = {name: value for name, value in sorted(merged.items()) if value is not None}
-    return {"theta": float(theta or DEFAULT_THETA), "type": kind, **(rest if kind != "default" else {})}
+    return {"theta": theta, "type": kind, **(rest if kind != "default" else {})}
 
 
 def _told(value: Mapping[str, Any]) -> str:

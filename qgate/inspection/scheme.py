@@ -14,6 +14,8 @@ from typing import Any
 
 METHODS = ("awq", "compressed-tensors", "fp8", "gptq")
 LINEAR = "Linear"
+ORDERS = {"group": "group", "dynamic": "group", "True": "group", "static": "static", "weight": "static"}
+"""compressed-tensors' `actorder` to `Scheme.order`."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +117,9 @@ def _compressed_tensors(said: Mapping[str, Any]) -> Promise:
     groups = said.get("config_groups")
     rules: list[tuple[str, Scheme | None]] = []
     for group in groups.values() if isinstance(groups, Mapping) else ():
-        scheme = _of_group(group, str(said.get("format", "")))
-        rules += [(str(target), scheme) for target in group.get("targets") or ()]
+        if isinstance(group, Mapping):
+            scheme = _of_group(group, str(said.get("format", "")))
+            rules += [(target, scheme) for target in _texts(group.get("targets"))]
     kv_cache = said.get("kv_cache_scheme")
     return Promise(
         method="compressed-tensors",
@@ -127,22 +130,21 @@ def _compressed_tensors(said: Mapping[str, Any]) -> Promise:
 
 
 def _of_group(group: Mapping[str, Any], whole_format: str) -> Scheme | None:
-    weights, inputs = group.get("weights"), group.get("input_activations") or {}
+    weights, inputs = group.get("weights"), group.get("input_activations")
     if not isinstance(weights, Mapping):
         return None
-    strategy = weights.get("strategy") or _strategy(weights.get("group_size"))
-    block = weights.get("block_structure")
-    order = weights.get("actorder")
+    inputs = inputs if isinstance(inputs, Mapping) else {}
+    strategy = str(weights.get("strategy") or _strategy(weights.get("group_size")))
     return Scheme(
         method="compressed-tensors",
         format=str(group.get("format") or whole_format),
         bits=_integer(weights.get("num_bits"), 8),
         is_float=weights.get("type", "int") == "float",
         group_size=_integer(weights.get("group_size"), 0) if strategy in {"group", "tensor_group"} else None,
-        block=(int(block[0]), int(block[1])) if isinstance(block, list) and len(block) == 2 else None,
+        block=_block(weights.get("block_structure")),
         is_per_tensor=strategy == "tensor",
         is_symmetric=weights.get("symmetric") is not False,
-        order={True: "group", "dynamic": "group", "weight": "static"}.get(order, order) if order else None,
+        order=ORDERS.get(str(weights.get("actorder"))),
         input_bits=_integer(inputs.get("num_bits"), 8) if inputs else None,
         has_static_input=bool(inputs) and not inputs.get("dynamic"),
     )
@@ -214,19 +216,26 @@ def _overridden(scheme: Scheme, changes: Mapping[str, Any]) -> Scheme:
 
 
 def _fp8(said: Mapping[str, Any]) -> Promise:
-    block = said.get("weight_block_size")
+    block = _block(said.get("weight_block_size"))
     scheme = Scheme(
         method="fp8",
         format="fp8",
         bits=8,
         is_float=True,
-        block=(int(block[0]), int(block[1])) if isinstance(block, list) and len(block) == 2 else None,
-        is_per_tensor=not block,
+        block=block,
+        is_per_tensor=block is None,
         input_bits=8,
         has_static_input=said.get("activation_scheme") == "static",
     )
     left_out = _texts(said.get("ignored_layers")) or _texts(said.get("modules_to_not_convert"))
     return Promise(method="fp8", rules=((LINEAR, scheme),), ignored=left_out, names_exclusions=bool(left_out))
+
+
+def _block(value: Any) -> tuple[int, int] | None:
+    """Rows and columns of a block of FP8 weights."""
+    if isinstance(value, list) and len(value) == 2 and all(_integer(size, 0) > 0 for size in value):
+        return value[0], value[1]
+    return None
 
 
 def _texts(value: Any) -> tuple[str, ...]:

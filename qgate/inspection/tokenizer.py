@@ -160,7 +160,7 @@ def _section(facts: TokenizerFacts, name: str) -> Any:
     """One part of tokenizer.json in its one spelling."""
     value = dict(_model(facts)) if name == "model" else facts.tokenizer.get(name)
     if isinstance(value, dict) and isinstance(merges := value.get("merges"), list):
-        value["merges"] = [pair if isinstance(pair, str) else " ".join(map(str, pair)) for pair in merges]
+        value["merges"] = [" ".join(map(str, pair)) if isinstance(pair, list) else str(pair) for pair in merges]
     return _plain(value)
 
 

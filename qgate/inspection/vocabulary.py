@@ -66,7 +66,8 @@ def _tokens(facts: Facts, baseline: Facts | None, rows: int) -> Iterator[Finding
 def _head(facts: Facts) -> Iterator[Finding]:
     is_tied = facts.text_config.get("tie_word_embeddings")
     heads = [name for name in facts.headers if any(f".{name}".find(f".{head}") >= 0 for head in HEADS)]
-    generates = any(str(name).endswith(GENERATES) for name in facts.config.get("architectures") or ())
+    said = facts.config.get("architectures")
+    generates = any(str(name).endswith(GENERATES) for name in (said if isinstance(said, list) else []))
     if (
         is_tied is False
         and generates

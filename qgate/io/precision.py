@@ -14,6 +14,7 @@ from qgate.io.tensors import DTYPE_BITS, Tensor
 
 PLAIN = {"F16": "FP16", "BF16": "BF16", "F32": "FP32", "F64": "FP64"}
 KNOWN = ("awq", "compressed-tensors", "fp8", "gptq")
+SIDES = ("weights", "input_activations")
 PACKED = (".weight_packed", ".qweight")
 BESIDE_WEIGHTS = (
     ".weight_scale", ".weight_scale_inv", ".weight_zero_point", ".weight_shape", ".weight_g_idx",
@@ -51,7 +52,9 @@ def precision(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
         return "FP8"
     if said["quant_method"] in {"awq", "gptq"}:
         return f"W{_bits(said)}A16"
-    groups = {_of_group(group) for group in said.get("config_groups", {}).values()}
+    written = said.get("config_groups")
+    every = list(written.values()) if isinstance(written, Mapping) else []
+    groups = {_of_group(group) for group in every if isinstance(group, Mapping)}
     if not groups:
         raise CheckpointError(
             "quantization_config of config.json has no config_groups",
@@ -71,7 +74,7 @@ def num_parameters(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> 
 
 
 def _of_group(group: Mapping[str, Any]) -> str:
-    weights, inputs = group.get("weights") or {}, group.get("input_activations") or {}
+    weights, inputs = (part if isinstance(part := group.get(key), Mapping) else {} for key in SIDES)
     bits, kind = weights.get("num_bits", 16), weights.get("type", "int")
     if kind == "float" and bits == 8:
         return "FP8"

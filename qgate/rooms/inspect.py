@@ -8,6 +8,7 @@ from qgate.errors import CheckpointError
 from qgate.inspection import parallel
 from qgate.inspection.examine import Found, examine, in_order
 from qgate.inspection.layers import quantized_layers
+from qgate.inspection.membership import is_usable
 from qgate.inspection.scheme import promise
 from qgate.inspection.size import measure
 from qgate.io import precision as precisions
@@ -39,7 +40,9 @@ def inspect(
 def tensor_parallel(checkpoint: Path, tensor_parallel_size: int) -> tuple[Finding, ...]:
     """What breaks where the checkpoint is split over so many devices. Raises CheckpointError."""
     facts = survey.survey(checkpoint).facts
-    return parallel.check(quantized_layers(facts, promise(facts.config)), tensor_parallel_size)
+    promised = promise(facts.config)
+    layers = quantized_layers(facts, promised) if is_usable(promised) else ()
+    return parallel.check(layers, tensor_parallel_size)
 
 
 def _inspection(

@@ -113,7 +113,7 @@ def index(request: dict[str, Any]) -> Tasks:
         if set(names) <= set(alone.all_tasks):
             try:
                 alone.load(names)
-            except KeyError:  # a group of one's own that names tasks of lm-eval's
+            except (KeyError, TypeError, ValueError):  # a group of one's own that names tasks of lm-eval's
                 return Tasks(own, defaults=True)
             return alone
     tasks = Tasks(own, defaults=True)

@@ -257,6 +257,18 @@ def test_rouge_is_the_library_rouge_score_s(asked_of_lm_eval: dict[str, list[Any
     assert 0.0 < min(filter(None, mine)) < max(mine)
 
 
+def test_a_group_may_name_tasks_of_lm_eval_s_own(
+    tool: Tool, demo_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then they are known, and their data are looked for on the hub."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    own = own_task(tmp_path / "own")
+    (own / "both.yaml").write_text("group: both\ntask: [mine, arc_easy]\n", encoding="utf-8")
+    with pytest.raises(WorldError, match=r"data cannot be had.*ai2_arc"):
+        work(tool, demo_model, tmp_path, tasks=["both"], include_path=str(own))
+
+
 def test_ifeval_scores_without_a_network(tool: Tool, demo_model: Path, tmp_path: Path) -> None:
     """Its sentence counts need nltk's model, which the environment brings; its corpus metric is refused by name."""
     own = {"tasks": ["house_ifeval"], "include_path": str(HERE / "lm_eval_ifeval"), "apply_chat_template": True}

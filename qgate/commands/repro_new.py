@@ -25,8 +25,8 @@ def new(arguments: argparse.Namespace) -> ExitCode:
     made = _with_arguments(_made(arguments), arguments)
     incident_file.save(arguments.file, made)
     sys.stdout.write(f"{arguments.file}: {made.source}\n")
-    if made.secrets_removed:
-        sys.stdout.write(f"{made.secrets_removed} secrets (keys, tokens, cookies, passwords) were taken out\n")
+    if num := made.secrets_removed:
+        sys.stdout.write(f"taken out: {num} secret{'s' if num > 1 else ''} (keys, tokens, cookies, passwords)\n")
     for line in _still_open(made):
         sys.stdout.write(f"• {line}\n")
     sys.stdout.write(f"next: qgate repro {arguments.file}\n")

@@ -100,8 +100,8 @@ def _notes(found: Found) -> list[str]:
     """What a reader must know of how it was asked."""
     incident, lab = found.loaded.written, found.lab
     notes = list(lab.notes)
-    if incident.secrets_removed:
-        notes.append(f"{incident.secrets_removed} secrets were removed from the incident")
+    if num := incident.secrets_removed:
+        notes.append(f"taken out of the incident: {num} secret{'s' if num > 1 else ''}")
     missing = left_out(incident.request.body)
     if missing and incident.candidate.url is not None:
         notes.append(f"the request leaves out {', '.join(missing)}: the server's own defaults decide, unseen")

@@ -93,7 +93,7 @@ def test_new_from_a_curl_command(tmp_path: Path, capsys: pytest.CaptureFixture[s
     words = ["--curl", "curl.txt", "--answer", "answer.txt", "--seen", "3/10", "--concurrency", "8"]
     assert call("new", "i.yaml", *words, "--tried", f"key {SECRET}", "--title", "A title") == 0
     out, written = capsys.readouterr().out, (tmp_path / "i.yaml").read_text(encoding="utf-8")
-    assert "3 secrets (keys, tokens, cookies, passwords) were taken out" in out
+    assert "taken out: 3 secrets (keys, tokens, cookies, passwords)" in out
     assert SECRET not in written + out
     assert "abcdefghijkl" not in written
     made_of = incident.load(tmp_path / "i.yaml").incident

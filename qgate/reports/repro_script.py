@@ -89,7 +89,7 @@ SHELL = """\
 url=${{QGATE_URL:-{url}}}
 url=${{url%/}}; url=${{url%/v1}}
 auth() {{ [ -z "$QGATE_API_KEY" ] || printf 'header = "authorization: Bearer %s"\\n' "$QGATE_API_KEY"; }}
-ask() {{ auth | curl -sS --fail-with-body --max-time 600 -K - -H 'content-type: application/json' "$@"; }}
+ask() {{ auth | curl -sSf --max-time 600 -K - -H 'content-type: application/json' "$@"; }}
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 model=${{QGATE_MODEL:-$(ask "$url/v1/models" | python3 -c 'import json,sys; print(json.load(sys.stdin)["data"][0]["id"])')}}

@@ -155,8 +155,8 @@ def _bounds(job: ServeJob, options: VllmOptions, machine: Machine, config: dict[
     context, vocab_size = vllm_options.model_limits(config)
     budget = vllm_memory.budget_bytes(options.score_memory_bytes, machine.gpu)
     step = options.max_num_batched_tokens or vllm_memory.step_tokens(vocab_size or 0, budget, machine.gpu)
-    wanted = None if vllm_options.length_decides(config) else job.max_model_len
-    return _Bounds(vllm_options.max_model_len(wanted, context), step, vocab_size or 0, budget)
+    length = vllm_options.max_model_len(vllm_options.wanted_length(job, config), context)
+    return _Bounds(length, step, vocab_size or 0, budget)
 
 
 def _launch(job: ServeJob, options: VllmOptions, machine: Machine, bounds: _Bounds) -> Launch:

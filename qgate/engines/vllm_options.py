@@ -191,6 +191,11 @@ def length_decides(config: dict[str, object]) -> bool:
     return not kinds.isdisjoint({"longrope", "su"})
 
 
+def wanted_length(job: ServeJob, config: dict[str, object]) -> int | None:
+    """The context that the run needs; None where the model's own must stand, because it changes the numbers."""
+    return None if length_decides(config) else job.max_model_len
+
+
 def checkpoint_config(checkpoint: Path) -> Path:
     """Where a checkpoint's config.json lies."""
     return checkpoint / "config.json"

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from qgate.engines import vllm_memory
+from qgate.engines import vllm_memory, vllm_options
 from qgate.engines.vllm_options import VllmOptions
 from qgate.errors import CheckpointError, StartError
 from qgate.io import checkpoint, tensors
@@ -68,8 +68,9 @@ def size(job: ServeJob, options: VllmOptions, model: Model, gpu: Mapping[str, st
 
     Raises CheckpointError where config.json lacks a size.
     """
-    limit = text_config(model.config).get("max_position_embeddings")
-    context = min(filter(None, (job.max_model_len, limit)), default=0)
+    config = dict(model.config)
+    limit, _ = vllm_options.model_limits(config)
+    context = vllm_options.max_model_len(vllm_options.wanted_length(job, config), limit) or limit or 0
     try:
         made = ledger(model, serving(job, options, model, gpu), job.lengths, context)
     except KeyError as error:

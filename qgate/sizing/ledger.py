@@ -28,6 +28,9 @@ CONTEXT_BYTES = GIB
 """CUDA context, cuBLAS and attention workspaces, and what the allocator rounds up."""
 GROUP_BYTES = GIB
 """More of it where several GPUs work together: NCCL and all-reduce buffers."""
+SPARE_TOKENS = 256
+"""Tokens of KV cache beside the load's: the block that vLLM keeps for itself, and a last block that some attention
+backends make larger (64 or 128 tokens)."""
 STEPS_AT_ONCE = 2
 """Steps in flight with asynchronous scheduling, vLLM's default."""
 LARGEST_GRAPH = 512
@@ -104,9 +107,10 @@ def ledger(model: Model, serving: Serving, lengths: Sequence[int], context: int)
     shape = cache_shape(model.config, kv_dtype=serving.kv_dtype, tensor_parallel=serving.tensor_parallel)
     layers_here = math.ceil(num_layers(text) / serving.pipeline_parallel)
     share = layers_here / num_layers(text)
-    least = math.ceil(shape.sequence_bytes(context, STEPS_AT_ONCE * serving.step_tokens) * share)
+    spare = shape.sequence_bytes(SPARE_TOKENS)
+    least = math.ceil((spare + shape.sequence_bytes(context, STEPS_AT_ONCE * serving.step_tokens)) * share)
     running = sorted(lengths, reverse=True)[: serving.max_num_seqs]
-    load = math.ceil(sum(map(shape.sequence_bytes, running)) * share)
+    load = math.ceil((spare + sum(map(shape.sequence_bytes, running))) * share)
     wanted = max(least, load) if serving.kv_bytes is None else serving.kv_bytes
     return Ledger(
         num_devices=serving.num_devices,

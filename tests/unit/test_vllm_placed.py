@@ -53,7 +53,7 @@ def test_servers_on_two_gpus_are_told_their_place_and_report_it(
     for facts in found.values():
         assert facts.env_vars["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
         assert flag(facts, "--max-model-len") == "2056"
-        assert int(flag(facts, "--kv-cache-memory-bytes")) == 2048 * 23_040  # more than four such requests fill
+        assert int(flag(facts, "--kv-cache-memory-bytes")) == (2064 + 256) * 23_040  # more than four such requests fill
         assert facts.details["berth"]["gib"] == facts.details["ledger_gib"]["total"]
         assert float(flag(facts, "--gpu-memory-utilization")) < facts.details["berth"]["gib"] / 80
     assert any("preemptions" in finding for finding in outcome.sheet.findings)

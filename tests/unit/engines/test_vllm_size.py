@@ -35,8 +35,8 @@ def test_the_engine_tells_what_its_servers_take(tmp_path: Path) -> None:
     job = job_of(tmp_path, VllmOptions(max_num_seqs=256))
     made = ENGINE.size(job, vllm_size.stored_model(job), H200)
     assert made.weights == 2 * 134_515_008
-    assert made.kv_cache == 64 * 1600 * 23_040
-    assert made.least_kv_cache == 2048 * 23_040
+    assert made.kv_cache == (64 * 1600 + 256) * 23_040
+    assert made.least_kv_cache == (2064 + 256) * 23_040  # --max-model-len 2056, in blocks of 16
     assert made.scoring == 0
     assert ENGINE.split(VllmOptions(tensor_parallel_size=2)) == (2, 1)
 

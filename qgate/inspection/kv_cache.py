@@ -41,7 +41,7 @@ def check(facts: Facts, promised: Promise | None) -> Iterator[Finding]:
     if (
         said["type"] != "float"
         or said["num_bits"] != 8
-        or said["strategy"] not in {"tensor", "attn_head"}
+        or str(said["strategy"]) not in {"tensor", "attn_head"}
         or not said["symmetric"]
     ):
         yield KV_CACHE_SCHEME.at(

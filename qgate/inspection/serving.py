@@ -47,7 +47,7 @@ def check(
     """The table of kernels, and what is wrong with it."""
     uneven = [layer for layer in layers if layer.scheme.group_size and layer.columns % layer.scheme.group_size]
     findings = list(_group_size(uneven))
-    findings += _order(layers)
+    findings += _order(layers, tensor_parallel_size)
     apart = {layer.module for layer in uneven}
     fit = [
         layer for layer in layers if layer.module not in apart and not parallel.cuts_group(layer, tensor_parallel_size)
@@ -64,10 +64,11 @@ def _group_size(uneven: Sequence[Layer]) -> Iterator[Finding]:
         yield GROUP_SIZE_COLUMNS.at([layer.module for layer in uneven], detail)
 
 
-def _order(layers: Sequence[Layer]) -> Iterator[Finding]:
+def _order(layers: Sequence[Layer], size: int) -> Iterator[Finding]:
     ordered = [layer.module for layer in layers if layer.scheme.order == "group"]
     if ordered:
-        yield ACTIVATION_ORDER.at(ordered, "columns of one group lie apart (desc_act, or actorder group)")
+        split = f"; over {size} devices only Marlin takes the layers whose inputs are split" if size > 1 else ""
+        yield ACTIVATION_ORDER.at(ordered, f"columns of one group lie apart (desc_act, or actorder group){split}")
 
 
 def _kinds(facts: Facts, layers: Sequence[Layer], size: int) -> dict[Shape, list[str]]:

@@ -55,9 +55,9 @@ WEIGHTS_NOT_COMPARED = Code(
 CODES = (WEIGHT_ERROR, WEIGHT_ERROR_HIGH, WEIGHT_OUTLIER, PLAIN_TENSOR_DIFFERS, WEIGHTS_NOT_COMPARED)
 Floats = NDArray[np.float32]
 NUM_WORST = 3
-LIMITS = {8: (0.06, 0.3), 4: (0.35, 0.8), 3: (0.6, 1.0), 2: (1.0, 2.0)}
+LIMITS = {8: (0.06, 0.3), 4: (0.5, 0.8), 3: (0.6, 1.0), 2: (1.0, 2.0)}
 """Bits to the errors that are high and that no quantization makes. Rounding normal weights to 4 bits in groups of 128
-costs 0.11, GPTQ's on short calibration up to 0.3; to 8 bits 0.007, FP8 0.03."""
+costs 0.11, GPTQ's 0.15 with single layers at 0.35; to 8 bits 0.007, FP8 0.03."""
 OUTLIER_RATIO, OUTLIER_LEAST = 3.0, 0.02
 AWQ_RATIO = 2.0
 """AutoAWQ and GPTQModel come to 1.0 to 1.1 with clipping, AutoAWQ's fault on CPUs to 2.9."""

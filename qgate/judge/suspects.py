@@ -47,9 +47,19 @@ class Case:
         return self.by_key.get((factor, arm))
 
     def effect(self, factor: str, arm: Arm = "candidate") -> Effect | None:
-        """What a factor did; None where it was not tried."""
+        """What a factor did; None where it was not tried, unclear where it was asked another prompt than as filed."""
         found = self.get(factor, arm)
-        return None if found is None else found.effect
+        if found is None:
+            return None
+        return "unclear" if self.is_other_prompt(found) else found.effect
+
+    def is_other_prompt(self, found: Experiment) -> bool:
+        """Whether an experiment that should change no prompt did: other ids than the same arm's as filed."""
+        filed = self.get(AS_FILED, found.arm)
+        changes_it = found.factor in {AS_FILED, TEMPLATE, CONFIGURATION}
+        if changes_it or filed is None or not filed.prompt_sha256 or not found.prompt_sha256:
+            return False
+        return found.prompt_sha256 != filed.prompt_sha256
 
     def said(self, factor: str, arm: Arm = "candidate") -> str:
         """An experiment with its figures."""
@@ -68,7 +78,7 @@ class Case:
         return [
             each
             for each in self.by_key.values()
-            if each.factor.startswith(LEVER) and each.arm == "candidate" and each.effect == effect
+            if each.factor.startswith(LEVER) and each.arm == "candidate" and self.effect(each.factor) == effect
         ]
 
 
@@ -208,7 +218,10 @@ def _kernel(case: Case, found: Found) -> Suspicion:
     if case.engine_is_reference:
         because = "the candidate fails in the reference engine, whose arithmetic is plain"
         return _excluded(cause, because)
-    because = "no other engine or kernel has run these weights"
+    others = [each for factor in (REFERENCE, DEQUANTIZED) if (each := case.get(factor, arm))]
+    because = told(others[0]) if others else "no other engine or kernel has run these weights"
+    if any(case.is_other_prompt(each) for each in others):
+        because = "the other engine read other prompt token ids, so its answers say nothing"
     return _open(cause, because, WANT_KERNEL)
 
 

@@ -159,6 +159,18 @@ def test_other_prompts_are_cleared_only_by_failing_on_the_baselines(
     assert (found.cause, found.confidence) == expected
 
 
+def test_another_engine_that_read_another_prompt_says_nothing() -> None:
+    for counts in (ALWAYS, NEVER):
+        made = case(CLEAN | {("reference_engine", "candidate"): counts}).experiments
+        experiments = tuple(
+            each.model_copy(update={"prompt_sha256": ("x" if each.factor == "reference_engine" else "a",)})
+            for each in made
+        )
+        found = attribute(Case(experiments, 0.7, 1, files_compared=True))
+        assert found.cause == "undetermined"
+        assert any("other prompt token ids" in each.because for each in found.suspicions)
+
+
 def test_the_candidate_as_filed_must_have_been_asked() -> None:
     with pytest.raises(ValueError, match="as filed"):
         attribute(Case((), 0.7, 1, files_compared=True))

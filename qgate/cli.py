@@ -148,7 +148,9 @@ def _evalset_verbs(verbs: Any) -> None:
         help="JSON lines; with --map also csv, parquet, arrow, or a folder of them",
     )  # fmt: skip
     source.add_argument("--dataset", metavar="ID", help="a dataset of the Hugging Face hub")
-    new.add_argument("--revision", metavar="COMMIT", help="of the dataset; a branch is resolved and its commit recorded")
+    new.add_argument(
+        "--revision", metavar="COMMIT", help="of the dataset; a branch is resolved and its commit recorded"
+    )
     new.add_argument("--split", metavar="NAME", help="of the dataset (default: test) or of a saved folder")
     new.add_argument("--config", metavar="NAME", help="of the dataset, where it has several")
     new.add_argument(
@@ -157,14 +159,18 @@ def _evalset_verbs(verbs: Any) -> None:
     )  # fmt: skip
     new.add_argument("--scorer", metavar="NAME", help="scorer of every row")
     new.add_argument("--limit", type=int, metavar="N", help="only N rows, the same ones wherever they stand")
-    new.add_argument("--env", default="lm-eval", metavar="ENV", help="environment that has `datasets` (default: lm-eval)")
+    new.add_argument(
+        "--env", default="lm-eval", metavar="ENV", help="environment that has `datasets` (default: lm-eval)"
+    )
     new.add_argument("--description", default="", help="one line for evalset.yaml")
     new.add_argument("--license", default="LicenseRef-unknown", help="SPDX id")
     new.add_argument("--skip-bad", action="store_true", help="leave bad lines out instead of refusing the file")
 
 
 def _repro_verbs(verbs: Any) -> None:
-    repro = _verb(verbs, "repro", "repro:repro", "from a report of a bad answer to its cause; exit 3: none can be named")
+    repro = _verb(
+        verbs, "repro", "repro:repro", "from a report of a bad answer to its cause; exit 3: none can be named"
+    )
     repro.add_argument("incident", type=Path, help="an incident file; `qgate repro new` makes one")
     _results(repro)
     repro.add_argument("--out", type=Path, metavar="DIR", help="folder to leave (default: below repro/ of the results)")

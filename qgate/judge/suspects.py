@@ -218,9 +218,9 @@ def _kernel(case: Case, found: Found) -> Suspicion:
     if case.engine_is_reference:
         because = "the candidate fails in the reference engine, whose arithmetic is plain"
         return _excluded(cause, because)
-    others = [each for factor in (REFERENCE, DEQUANTIZED) if (each := case.get(factor, arm))]
+    others = [run for factor in (REFERENCE, DEQUANTIZED) if (run := case.get(factor, arm))]
     because = told(others[0]) if others else "no other engine or kernel has run these weights"
-    if any(case.is_other_prompt(each) for each in others):
+    if any(case.is_other_prompt(run) for run in others):
         because = "the other engine read other prompt token ids, so its answers say nothing"
     return _open(cause, because, WANT_KERNEL)
 

@@ -7,12 +7,13 @@ import pytest
 from qgate.io import artefact
 from qgate.io.answer_log import read_answers
 from qgate.schemas.base import Stored
+from qgate.schemas.inspection import Inspection
 from qgate.schemas.repro import Repro
 from qgate.schemas.run import Run
 from qgate.schemas.verdict import Verdict, VerdictSheet
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "artefacts"
-KINDS: dict[str, type[Stored]] = {"run": Run, "verdict": VerdictSheet, "repro": Repro}
+KINDS: dict[str, type[Stored]] = {"run": Run, "verdict": VerdictSheet, "repro": Repro, "inspection": Inspection}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,11 +9,12 @@ a timeout) is asked again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from qgate.errors import ArtefactError
 from qgate.io import artefact
@@ -28,18 +29,27 @@ FACTS = "engine.json"
 class TryLog:
     """One log. Use as a context: it is this process's alone while it lasts."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, on_wait: Callable[[], None] = lambda: None) -> None:
+        """`on_wait` is called once where another process has it."""
         self.folder = folder
+        self._on_wait = on_wait
         self._lock = FileLock(folder.with_suffix(".lock"))
 
     def __enter__(self) -> Self:
         with disk_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire()
+            self._acquire()
         self._log = AnswerLog(self.folder).__enter__()
         found = read_answers(self.folder) if (self.folder / FILE).exists() else []
         self.answers = {answer.id: answer for answer in found if came(answer)}
         return self
+
+    def _acquire(self) -> None:
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            self._on_wait()
+            self._lock.acquire()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

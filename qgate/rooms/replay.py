@@ -31,6 +31,7 @@ from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest
 from qgate.schemas.base import content_key
 from qgate.schemas.repro import Arm, Try
 
+WAITING = "another run is asking the same; waiting for it to end"
 REQUEST_TIMEOUT_S, STALL_TIMEOUT_S = 600.0, 300.0
 
 
@@ -115,7 +116,8 @@ class Replayer:
     def _log_of(self, setup: Setup) -> TryLog:
         if self._log is None or self._setup is None or self._setup.key != setup.key:
             self.close()
-            self._log = self._log_stack.enter_context(TryLog(self._objects / "tries" / setup.key))
+            log = TryLog(self._objects / "tries" / setup.key, lambda: self.watcher.note(f"{setup.arm}: {WAITING}"))
+            self._log = self._log_stack.enter_context(log)
             self._setup = setup
         return self._log
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,20 @@ def test_a_log_keeps_what_came_and_the_later_of_two_counts(tmp_path: Path) -> No
         assert "d" in log.answers
     with TryLog(tmp_path / "log") as log:
         assert set(log.answers) == {"a", "b", "c"}
+
+
+def test_a_log_is_one_processs_and_the_next_is_told_to_wait(tmp_path: Path) -> None:
+    waited = threading.Event()
+
+    def later() -> None:
+        with TryLog(tmp_path / "log", waited.set) as log:
+            log.add(answer("b", "2"))
+
+    with TryLog(tmp_path / "log") as log:
+        thread = threading.Thread(target=later)
+        thread.start()
+        assert waited.wait(10)
+        log.add(answer("a", "1"))
+    thread.join(10)
+    with TryLog(tmp_path / "log") as log:
+        assert set(log.answers) == {"a", "b"}

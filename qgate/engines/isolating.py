@@ -65,7 +65,7 @@ def _of_kernels(values: dict[str, Any], facts: EngineFacts) -> Iterator[Lever]:
         args = (*_without(values["args"], frozenset({"--attention-backend"})), "--attention-backend", other)
         yield _lever("attention_kernel", f"attention by {other} instead of {attention}", "that kernel", args=args)
     runner = facts.kernels.get("model_runner")
-    if runner in {"v1", "v2"} and values["model_runner"] == "auto":
+    if runner in {"v1", "v2"} and values["model_runner"] == "auto" and facts.details.get("num_gpus"):
         other = "v1" if runner == "v2" else "v2"
         yield _lever(
             "model_runner", f"model runner {other} instead of {runner}", "runner and sampler", model_runner=other

@@ -58,7 +58,8 @@ def _evidence(report: Repro) -> str:
         f"Stays, gone: against the candidate as filed, one-sided Fisher exact tests at {alpha} per comparison, shared by "
         "the looks taken; bounds by Clopper-Pearson."
     )
-    return f"## Evidence\n\n{grid(head, body)}\n\n{note}"
+    refused = "\n".join(f"- {escape(line)}" for line in words.refusals(report))
+    return "\n\n".join(part for part in ("## Evidence", grid(head, body), note, refused) if part)
 
 
 def _suspects(report: Repro) -> str:

@@ -78,5 +78,5 @@ def _lines(report: Repro) -> Iterator[RenderableType]:
         yield Padding(Text(clip(example.text, 0, EXAMPLE_CHARS), "cyan"), (0, 0, 0, 2))
     if report.attribution.would_raise:
         yield Text(f"Would settle more: {one_line('; '.join(report.attribution.would_raise))}")
-    for line in (*report.not_isolated, *report.notes):
+    for line in (*words.refusals(report), *report.not_isolated, *report.notes):
         yield Text(f"• {one_line(line)}", "dim")

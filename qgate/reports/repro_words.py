@@ -60,11 +60,18 @@ def counted(found: Experiment | None) -> str:
     if found is None:
         return ""
     if found.refused:
-        return f"not run: {found.refused}"
+        return "not run"
     if not found.tries:
         return f"no answer in {found.missing} tries"
     missing = f", {found.missing} without an answer" if found.missing else ""
     return f"{found.failures} of {found.tries} ({found.failures / found.tries:.0%}){missing}"
+
+
+def refusals(report: Repro) -> Iterator[str]:
+    """Why experiments could not be run."""
+    for each in report.experiments:
+        if each.refused:
+            yield f"not run, {each.arm} {each.change}: {each.refused}"
 
 
 def verdict_line(report: Repro) -> str:

@@ -89,7 +89,8 @@ def report(**changes: Any) -> Repro:
 def test_the_page_says_all_and_nothing_in_it_acts() -> None:
     page = repro_markdown.render(report())
     outside = page.replace(fence_of(page), "")
-    for said in ("8 of 8 (100%)", "0 of 8 (0%)", "could not be run", "not run, candidate in the engine x: no such", "equal in both arms", "a note", "kernels",
+    for said in ("8 of 8 (100%)", "0 of 8 (0%)", "could not be run",
+                 "not run, candidate in the engine x: no such", "equal in both arms", "a note", "kernels",
                  "tried before", "linear M", "What is missing", "sh repro.sh"):  # fmt: skip
         assert said in page
     assert "\x1b" not in page

@@ -1,8 +1,8 @@
 """Causes of bad answers made on the demo model, each served for real and told by `qgate repro` from all the others.
 
 Uses the locked environment `llmcompressor` and the transformers engine. Three and a half minutes of CPU time, five on the
-clock where two cores are shared; most of it is models being loaded, of which every incident needs two or three. The faults that need a long prompt or a load are in
-test_repro_faults.py.
+clock where two cores are shared; most of it is models being loaded, of which every incident needs two or three. The
+faults that need a long prompt or a load are in test_repro_faults.py.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ MOST_TRIES = 64
 def tell_apart(found: Minimised, candidate: Tries, unquantized: Tries, watcher: Watcher) -> Minimised:
     """`found` with a final request that only the candidate fails on. Where it changes, its rate is tried afresh.
 
-    The filed request must be one that the unquantized model does not fail on: where it does, nothing can be told apart.
-    What the tries raise passes through.
+    Where the unquantized model fails on the filed request too, nothing can be told apart, and that is said. What the tries
+    raise passes through.
     """
     test = RateTest(1.0 if found.deterministic else found.rate.value or 1.0)
     if not _shares(found.body, unquantized, test):
@@ -36,7 +36,8 @@ def tell_apart(found: Minimised, candidate: Tries, unquantized: Tries, watcher: 
             shared = middle
         else:
             alone = middle
-    return _ending_at(found, found.path[alone], candidate)
+    is_apart = alone > 0 or not _shares(found.path[0].body, unquantized, test)
+    return _ending_at(found, found.path[alone], candidate).model_copy(update={"apart": is_apart})
 
 
 def _shares(body: Body, tries: Tries, test: RateTest) -> bool:
@@ -53,7 +54,6 @@ def _shares(body: Body, tries: Tries, test: RateTest) -> bool:
 def _ending_at(found: Minimised, point: Waypoint, candidate: Tries) -> Minimised:
     """The same with this request as the final one."""
     results = list(candidate(point.body, SURE_TRIES if found.deterministic else RATE_TRIES))
-    place = found.path.index(point)
     limits = found.thresholds.model_copy(
         update={
             "shortest_failing_words": point.size.num_words,
@@ -70,7 +70,6 @@ def _ending_at(found: Minimised, point: Waypoint, candidate: Tries) -> Minimised
             "finest": None,
             "thresholds": limits,
             "num_calls": found.num_calls + len(results),
-            "path": found.path[: place + 1],
-            "apart": place > 0,
+            "path": found.path[: found.path.index(point) + 1],
         }
     )

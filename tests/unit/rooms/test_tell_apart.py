@@ -61,6 +61,14 @@ def test_where_all_is_shared_the_filed_request_is_left_and_told() -> None:
     assert text_of(found.body) == text_of(cut.path[0].body)
 
 
+def test_where_only_the_filed_request_tells_them_apart_it_stays_and_counts_as_apart() -> None:
+    cut, model = minimised()
+    whole = text_of(cut.path[0].body)
+    found = tell_apart(cut, model, Model(lambda body: float(text_of(body) != whole)), Noting())
+    assert found.apart
+    assert text_of(found.body) == whole
+
+
 def test_a_model_that_does_not_answer_shares_nothing() -> None:
     cut, model = minimised()
     assert tell_apart(cut, model, lambda body, num: [], Noting()).apart

@@ -84,7 +84,7 @@ def write_answers(file: Path, answers: Iterable[Mapping[str, Any]]) -> None:
 def read_scores(file: Path) -> dict[str, float]:
     """Item to lm-eval's score of it. Raises ArtefactError."""
     try:
-        lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        lines = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
         return {line["item"]: float(line["score"]) for line in lines}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArtefactError(f"{file} holds no scores of lm-eval", advice=f"delete {file.parent}") from error

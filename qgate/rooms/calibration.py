@@ -55,7 +55,7 @@ def read(path: Path) -> list[dict[str, Any]]:
         ) from None
     if path.suffix == ".txt":
         return [{"text": part.strip()} for part in re.split(r"\n\s*\n", text) if part.strip()]
-    lines = enumerate(text.splitlines(), start=1)
+    lines = enumerate(text.split("\n"), start=1)
     return [_entry(line, f"{path}:{number}") for number, line in lines if line.strip()]
 
 

@@ -152,7 +152,7 @@ def make_modifier(spec: dict[str, Any]) -> Any:
 def read_texts(path: Path, tokenizer: PreTrainedTokenizerBase, sequence_length: int) -> list[torch.Tensor]:
     """Calibration texts as int64[1, n] with 2 ≤ n ≤ `sequence_length`, chat messages in the model's template."""
     texts = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8").strip().split("\n"):  # texts hold other ends of lines
         entry = json.loads(line)
         if "messages" in entry:
             if tokenizer.chat_template is None:

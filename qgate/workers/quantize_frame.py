@@ -92,7 +92,7 @@ def num_layers(model: Path) -> int:
 def read_texts(request: dict[str, Any], tokenizer: Any) -> list[list[int]]:
     """Calibration texts as token ids, 2 to `sequence_length` each; chat messages in the model's template."""
     path, found = Path(request["calibration_file"]), []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8").strip().split("\n"):  # texts hold other ends of lines
         entry = json.loads(line)
         if "messages" in entry:
             if tokenizer.chat_template is None:

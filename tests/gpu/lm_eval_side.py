@@ -115,7 +115,8 @@ class LmEval:
             "--output_path", str(out), "--log_samples",
         ]  # fmt: skip
         _finish(argv, self.work / f"lm-eval-{number}-{name}.log", 900)
-        kept = [line for file in out.rglob("samples_*.jsonl") for line in file.read_text(encoding="utf-8").splitlines()]
+        files = [file.read_text(encoding="utf-8") for file in out.rglob("samples_*.jsonl")]
+        kept = [line for text in files for line in text.split("\n") if line]  # answers hold other ends of lines
         if len(kept) != self.tasks.num_requests:
             raise RuntimeError(f"lm-eval kept {len(kept)} answers of {self.tasks.num_requests}")
         return len(kept)

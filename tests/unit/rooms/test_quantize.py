@@ -241,6 +241,13 @@ def test_texts_are_chosen_by_the_seed_and_no_text_twice(job: VariantJob, tmp_pat
     assert len(set(first.splitlines())) == 5
 
 
+def test_a_text_may_hold_what_python_takes_for_an_end_of_line(tmp_path: Path) -> None:
+    texts = ["one\u2028two", "three\x85four"]
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts), encoding="utf-8")
+    assert [entry["text"] for entry in calibration.read(path)] == texts
+
+
 def test_paragraphs_of_a_text_file_are_texts(tmp_path: Path) -> None:
     path = tmp_path / "texts.txt"
     path.write_text("one\nstill one\n\n\n  two  \n\n")

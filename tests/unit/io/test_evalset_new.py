@@ -75,7 +75,8 @@ def test_parts_of_text_are_joined_and_a_developer_is_the_system(tmp_path: Path) 
 def test_the_questions_of_the_documentation_make_a_set(tmp_path: Path) -> None:
     text = (Path(__file__).parents[3] / "docs" / "own-sets.md").read_text("utf-8")
     lines = [line.strip().encode() for line in text.splitlines() if line.startswith('    {"')]
-    assert len(lines) == 5
+    lines = [line for line in lines if b'"shortness"' not in line]  # the page's own scorer, which its reader installs
+    assert len(lines) == 4
     assert len(make(tmp_path, *lines).items) == len(lines)
 
 

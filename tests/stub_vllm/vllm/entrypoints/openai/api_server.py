@@ -88,7 +88,9 @@ class Model:
             "/health": "",
             "/version": {"version": "0.99.0"},
             "/openapi.json": {
-                "components": {"schemas": {"ChatCompletionRequest": {"properties": {name: {} for name in FIELDS.split()}}}}
+                "components": {
+                    "schemas": {"ChatCompletionRequest": {"properties": {name: {} for name in FIELDS.split()}}}
+                }
             },
             "/v1/models": {"data": [{"id": self.args.served_model_name, "root": self.args.model}]},
             "/metrics": (

@@ -21,7 +21,8 @@ from qgate.errors import ExitCode, Interrupted, QgateError
 EPILOG = """\
 exit codes: 0 every tier's default variant passes   1 a tier fails   2 the recipe or an argument is wrong
             3 inconclusive, or could not judge      4 a bug in qgate 130 interrupted; the same command goes on
-start here: qgate init > recipe.yaml; qgate plan recipe.yaml; qgate run recipe.yaml"""
+start here: qgate init recipe.yaml; qgate plan recipe.yaml; qgate run recipe.yaml"""
+REPRO_NEW = "repro new"
 
 
 def _verb(parsers: Any, name: str, target: str, text: str) -> argparse.ArgumentParser:
@@ -38,15 +39,18 @@ def _results(parser: argparse.ArgumentParser) -> None:
 
 
 def _recipe_verbs(verbs: Any) -> None:
-    run = _verb(verbs, "run", "run:run", "quantize, serve, generate, diff and judge; exit code as below")
-    run.add_argument("recipe", type=Path)
+    run = _verb(verbs, "run", "run:run", "quantize, serve, generate, diff and judge; the exit code is the verdict")
+    run.add_argument("recipe", type=Path, help="recipe file; `qgate init` writes one to start from")
     _results(run)
     run.add_argument("--quiet", action="store_true", help="no progress, only the verdict")
     run.add_argument(
-        "--fail-on", choices=("fail", "inconclusive"), default="inconclusive", help="least verdict that is not exit 0"
+        "--fail-on",
+        choices=("fail", "inconclusive"),
+        default="inconclusive",
+        help="mildest verdict that ends with another code than 0 (default: inconclusive)",
     )
     plan = _verb(verbs, "plan", "plan:plan", "show what a run would do, what is stored already, and sizes")
-    plan.add_argument("recipe", type=Path)
+    plan.add_argument("recipe", type=Path, help="recipe file")
     _results(plan)
     plan.add_argument(
         "--gpu-memory", metavar="80GiB", help="plan servers for empty GPUs of this size, not this machine's"
@@ -79,7 +83,7 @@ def _promotion_verbs(verbs: Any) -> None:
     _demand(promote)
     promote.add_argument("--out", type=Path, default=Path("policy.yaml"), metavar="FILE", help="default: policy.yaml")
     sign = _verb(verbs, "sign", "verify:sign", "sign evidence with a private key, or as the CI job that one is")
-    sign.add_argument("evidence", type=Path)
+    sign.add_argument("evidence", type=Path, help="evidence.intoto.json of a run, or signed already")
     means = sign.add_mutually_exclusive_group(required=True)
     means.add_argument("--key", type=Path, metavar="KEY.pem", help="private key; writes a DSSE envelope")
     means.add_argument(
@@ -115,17 +119,17 @@ def _demand(parser: argparse.ArgumentParser) -> None:
 def _env_verbs(verbs: Any) -> None:
     env = _verb(verbs, "env", "env:show", "the locked environments of the heavy tools: build, list, remove")
     what = env.add_subparsers(dest="what", metavar="WHAT", required=True)
-    build = _verb(what, "build", "env:build", "build environments beside, check them, move them into place")
-    build.add_argument("names", nargs="+", metavar="NAME")
+    build = _verb(what, "build", "env:build", "build environments; one that stands is replaced only by a whole one")
+    build.add_argument("names", nargs="+", metavar="NAME", help="as `qgate env list` has them")
     build.add_argument("--again", action="store_true", help="build even where it is built")
     build.add_argument("--quiet", action="store_true", help="no progress")
     _verb(what, "list", "env:show", "every lock and whether its environment is built")
     remove = _verb(what, "remove", "env:remove", "remove environments")
-    remove.add_argument("names", nargs="+", metavar="NAME")
+    remove.add_argument("names", nargs="+", metavar="NAME", help="as `qgate env list` has them")
 
 
 def _evalset_verbs(verbs: Any) -> None:
-    evalset = _verb(verbs, "evalset", "evalset:list_sets", "the fixed evaluation sets: list, verify, show, lock, make")
+    evalset = _verb(verbs, "evalset", "evalset:list_sets", "evaluation sets: list, show, count, check, lock, make")
     what = evalset.add_subparsers(dest="what", metavar="WHAT", required=True)
     _verb(what, "list", "evalset:list_sets", "the sets that come with qgate")
     verify = _verb(
@@ -133,15 +137,15 @@ def _evalset_verbs(verbs: Any) -> None:
     )
     verify.add_argument("sets", nargs="*", metavar="SET", help="long-text@1, or a folder")
     show = _verb(what, "show", "evalset:show", "every item in a line, or one of them in full")
-    show.add_argument("set", metavar="SET")
-    show.add_argument("item", nargs="?", metavar="ITEM")
+    show.add_argument("set", metavar="SET", help="long-text@1, or a folder")
+    show.add_argument("item", nargs="?", metavar="ITEM", help="id of one item")
     stats = _verb(what, "stats", "evalset:stats", "how many items of each kind, language and slice")
-    stats.add_argument("set", metavar="SET")
+    stats.add_argument("set", metavar="SET", help="long-text@1, or a folder")
     lock = _verb(what, "lock", "evalset:lock", "pin a set's files as they are; its version rises where they changed")
-    lock.add_argument("folder", type=Path)
+    lock.add_argument("folder", type=Path, help="folder of the set")
     lock.add_argument("--keep-version", action="store_true", help="for a set that nobody has used yet")
     new = _verb(what, "new", "evalset:new", "make a set from questions, recorded chat requests, or a table's columns")
-    new.add_argument("folder", type=Path)
+    new.add_argument("folder", type=Path, help="folder to make; its name is the set's name")
     source = new.add_mutually_exclusive_group(required=True)
     source.add_argument(
         "--from", dest="source", type=Path, metavar="FILE",
@@ -162,14 +166,14 @@ def _evalset_verbs(verbs: Any) -> None:
     new.add_argument(
         "--env", default="lm-eval", metavar="ENV", help="environment that has `datasets` (default: lm-eval)"
     )
-    new.add_argument("--description", default="", help="one line for evalset.yaml")
-    new.add_argument("--license", default="LicenseRef-unknown", help="SPDX id")
+    new.add_argument("--description", default="", metavar="TEXT", help="one line for evalset.yaml")
+    new.add_argument("--license", default="LicenseRef-unknown", metavar="SPDX", help="SPDX id of its licence")
     new.add_argument("--skip-bad", action="store_true", help="leave bad lines out instead of refusing the file")
 
 
 def _repro_verbs(verbs: Any) -> None:
     repro = _verb(
-        verbs, "repro", "repro:repro", "from a report of a bad answer to its cause; exit 3: none can be named"
+        verbs, "repro", "repro:repro", "from a bad answer, filed by `repro new`, to its cause; exit 3: none found"
     )
     repro.add_argument("incident", type=Path, help="an incident file; `qgate repro new` makes one")
     _results(repro)
@@ -181,7 +185,10 @@ def _repro_verbs(verbs: Any) -> None:
     repro.add_argument("--every", action="store_true", help="every factor, also those that can change nothing any more")
     repro.add_argument("--add-to", type=Path, metavar="SET", help="folder of an evaluation set that gets the request")
     repro.add_argument("--quiet", action="store_true", help="one line per experiment, no progress")
-    _repro_new(_verb(verbs, "repro-new", "repro_new:new", "make an incident file; also written `repro new`"))
+    # Without `help` it is not in the list of verbs: to its user it is a part of `repro`.
+    new = verbs.add_parser(REPRO_NEW, description="Make an incident file from a curl command, a log, a body or a run.")
+    new.set_defaults(target="qgate.commands.repro_new:new")
+    _repro_new(new)
 
 
 def _repro_new(new: argparse.ArgumentParser) -> None:
@@ -263,8 +270,8 @@ def parser() -> argparse.ArgumentParser:
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parsed words. `repro new` is one verb to argparse, which cannot have a verb where a file's name may stand."""
-    is_new = list(argv[:2]) == ["repro", "new"]
-    return parser().parse_args(["repro-new", *argv[2:]] if is_new else list(argv))
+    is_new = list(argv[:2]) == REPRO_NEW.split()
+    return parser().parse_args([REPRO_NEW, *argv[2:]] if is_new else list(argv))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -36,7 +36,7 @@ PINNED = {
     "evalset new": "folder --from --dataset --revision --split --config --map --scorer --limit --env --description "
     "--license --skip-bad",
     "repro": "incident --results --out --rate --calls --every --add-to --quiet",
-    "repro-new": "file --curl --log --request --run --answer --variant --item --profile --seed --recipe --candidate --baseline "
+    "repro new": "file --curl --log --request --run --answer --variant --item --profile --seed --recipe --candidate --baseline "
     "--engine --launch --concurrency --seen --tried --title --force --results",
     "inspect": "checkpoint --baseline --json --tensor-parallel-size --no-weights",
     "scan": "file",
@@ -90,6 +90,22 @@ def test_a_user_error_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_advice_is_shown_as_the_fix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", str(tmp_path / "none.yaml")]) == ExitCode.USER_ERROR
     assert "\n  fix: `qgate init`" in capsys.readouterr().err
+
+
+def test_two_words_are_one_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.parse(["repro", "new", "a.yaml", "--log", "b"]).target == "qgate.commands.repro_new:new"
+    assert cli.parse(["repro", "newer.yaml"]).target == "qgate.commands.repro:repro"
+    with pytest.raises(SystemExit):
+        cli.parse(["repro", "new", "--help"])
+    assert capsys.readouterr().out.startswith("usage: qgate repro new ")
+    assert "repro-new" not in cli.parser().format_help()
+
+
+def test_every_argument_has_its_meaning() -> None:
+    bare = [
+        f"{name} {action.dest}" for name, verb in verbs(cli.parser()) for action in verb._actions if not action.help
+    ]
+    assert bare == []
 
 
 def test_a_bug_says_that_it_is_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,6 +61,7 @@ def examine(
     asked = criteria(tuple(sorted({row.evalset for row in rows})))
     found = [each for each in (series(case, criterion, levels) for criterion in asked) if each is not None]
     draws = Draws(RESAMPLES, statistics.seed, MOST_ITEMS)
+    in_order = sorted(levels.items(), key=lambda arm: arm[1])
     needed: list[Need] = []
     rising: list[Ordered] = []
     same: list[Alike] = []
@@ -75,7 +76,7 @@ def examine(
         gains=tuple(gains(found, np.random.default_rng(statistics.seed))),
         ordered=tuple(rising),
         alike=tuple(same),
-        between={level: between_items(tokens[arm]) for arm, level in levels.items() if arm in tokens},
+        between={level: between_items(tokens[arm]) for arm, level in in_order if arm in tokens},
     )
 
 

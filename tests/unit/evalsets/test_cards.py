@@ -16,6 +16,8 @@ from qgate.io import evalsets
 from qgate.schemas.recipe import EvalsetUse
 from tests.unit.evalsets.remade import ROOT
 
+SETS = ("instruction", "long-text", "noisy-text")
+
 
 @pytest.fixture(scope="module")
 def card() -> ModuleType:
@@ -27,20 +29,29 @@ def card() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["long-text", "noisy-text"])
+@pytest.mark.parametrize("name", SETS)
 def test_the_make_up_table_is_that_of_the_set(card: ModuleType, name: str) -> None:
     items = evalsets.load(EvalsetUse(name=f"{name}@1"), Path("/")).items
     assert card.make_up(items) in (ROOT / name / "README.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", ["long-text", "noisy-text"])
-def test_the_score_table_is_that_of_the_stored_answers(card: ModuleType, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [
+        ("instruction", "level"),
+        ("long-text", "level"),
+        ("long-text", "length"),
+        ("noisy-text", "level"),
+        ("noisy-text", "severity"),
+    ],
+)
+def test_the_score_tables_are_those_of_the_stored_answers(card: ModuleType, name: str, by: str) -> None:
     items = evalsets.load(EvalsetUse(name=f"{name}@1"), Path("/")).items
-    answers = card.read_answers([ROOT.parent / "results" / "evalsets" / f"{name}-demo-answers.jsonl"])
-    assert card.scores(items, answers) in (ROOT / name / "README.md").read_text("utf-8")
+    answers = card.read_answers([ROOT.parent / "results" / "power" / "answers.parquet"])
+    assert card.scores(items, answers, by) in (ROOT / name / "README.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", ["long-text", "noisy-text"])
+@pytest.mark.parametrize("name", SETS)
 def test_every_item_has_its_length_in_tokens(name: str) -> None:
     items = evalsets.load(EvalsetUse(name=f"{name}@1"), Path("/")).items
     with (ROOT / name / "tokens.csv").open(encoding="utf-8", newline="") as stream:

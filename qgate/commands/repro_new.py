@@ -8,11 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from qgate.commands.show import find_run
 from qgate.errors import ExitCode, IncidentError, UserError
 from qgate.io import incident as incident_file
 from qgate.io import incident_curl, incident_text
 from qgate.io.redact import redact
+from qgate.io.validation import reason
 from qgate.rooms.incident_run import Wanted, from_run
 from qgate.schemas.incident import Frequency, Incident, Side
 from qgate.schemas.recipe import HubSource, LocalSource
@@ -48,7 +51,7 @@ def _made(arguments: argparse.Namespace) -> Incident:
     if arguments.curl is not None:
         parsed = incident_curl.parse(_text(arguments.curl), _folder(arguments.curl))
         came, num = redact(incident_text.read_answer(answer))
-        side = _candidate(arguments, base) or Side(url=parsed.base_url, model=_model(parsed.request.body))
+        side = _candidate(arguments, base) or _served(parsed)
         return _incident("a curl command", parsed.request, came, side, parsed.num_secrets + num)
     if arguments.log is not None:
         pasted = incident_text.from_log(_text(arguments.log))
@@ -97,7 +100,10 @@ def _candidate(arguments: argparse.Namespace, base: Path) -> Side | None:
 def _side(named: str, base: Path, *, engine: str | None, launch: str = "") -> Side:
     """A URL, a folder, or `owner/name@revision` of the hub; only what is said is set."""
     if "://" in named:
-        return Side(url=named)
+        try:
+            return Side(url=named)
+        except ValidationError as error:
+            raise UserError(f"--candidate or --baseline: {reason(error)}") from error
     said: dict[str, Any] = {"engine": engine, "launch": launch}
     hub = re.fullmatch(r"([\w.-]+/[\w.-]+)@([\w./-]+)", named)
     if hub is not None and not Path(named).exists():
@@ -111,6 +117,17 @@ def _relative(path: Path, base: Path) -> Path:
     """As seen from the incident file, where it lies below it."""
     full = path.resolve()
     return full.relative_to(base) if full.is_relative_to(base) else full
+
+
+def _served(parsed: incident_curl.Parsed) -> Side:
+    """The server that the command asked. Raises IncidentError where its address cannot be asked again."""
+    try:
+        return Side(url=parsed.base_url, model=_model(parsed.request.body))
+    except ValidationError as error:
+        raise IncidentError(
+            f"the curl command's URL cannot be asked again: {reason(error)}",
+            advice="put the address in place of a shell variable, or name what answered: --candidate CHECKPOINT_OR_URL",
+        ) from error
 
 
 def _model(body: dict[str, Any]) -> str | None:
@@ -129,9 +146,13 @@ def _text(path: Path) -> str:
     if str(path) == "-":
         return sys.stdin.read()
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {path}: {error}") from error
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UserError(
+            f"cannot read {path}: {error.strerror}", advice="check the path; - is standard input"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"cannot read {path}: it is not UTF-8", advice="save it again as UTF-8") from error
 
 
 def _folder(path: Path) -> Path:

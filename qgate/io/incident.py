@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from qgate.crosscheck import Problem
 from qgate.errors import IncidentError, RecipeError
 from qgate.io.files import write_text
-from qgate.io.redact import redact
+from qgate.io.redact import redact, redact_words
 from qgate.io.validation import Document
 from qgate.io.yaml_tree import parse
 from qgate.judge.defects import DEFECTS
@@ -70,7 +70,7 @@ def load(path: Path) -> LoadedIncident:
         sides["baseline"] = _side(document, incident.baseline, "baseline")
     return LoadedIncident(
         incident=_absolute(incident, path.resolve().parent),
-        written=incident,
+        written=_publishable(incident),
         path=path.resolve(),
         sha256=hashlib.sha256(data).hexdigest(),
         sides={arm: _absolute_side(side, path.resolve().parent) for arm, side in sides.items()},
@@ -132,6 +132,21 @@ def _without_secrets(incident: Incident) -> Incident:
     update = {**clean, "tried": tuple(clean["tried"]), "secrets_removed": incident.secrets_removed + num + more}
     update["request"] = incident.request.model_copy(update={"body": request})
     return incident.model_copy(update=update) if num + more else incident
+
+
+def _publishable(incident: Incident) -> Incident:
+    """Without the keys that the servers are started with: what is left behind is passed on."""
+    removed = incident.secrets_removed
+    update: dict[str, Any] = {}
+    for arm in ("candidate", "baseline"):
+        side: Side | None = getattr(incident, arm)
+        if side is not None:
+            words, num = redact_words(_words(side.launch))
+            options, more = redact(side.options)
+            launch = shlex.join(words) if isinstance(side.launch, str) else tuple(words)
+            update[arm] = side.model_copy(update={"launch": launch, "options": options}) if num + more else side
+            removed += num + more
+    return incident.model_copy(update={**update, "secrets_removed": removed})
 
 
 def _alike(incident: Incident) -> Incident:

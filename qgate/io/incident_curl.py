@@ -3,27 +3,58 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from pydantic import ValidationError
+
 from qgate.errors import IncidentError
 from qgate.io.redact import redact
 from qgate.io.shell_words import find_command
+from qgate.io.validation import reason
 from qgate.schemas.incident import CHAT, COMPLETION, Endpoint, Request
 
 DATA = frozenset({"-d", "--data", "--data-raw", "--data-binary", "--data-ascii", "--json"})
 SECRET_OPTIONS = frozenset(
-    {"-u", "--user", "--oauth2-bearer", "-b", "--cookie", "--proxy-user", "-U", "-E", "--cert", "--key", "--pass"}
+    {
+        "-u",
+        "--user",
+        "--oauth2-bearer",
+        "-b",
+        "--cookie",
+        "--proxy-user",
+        "-U",
+        "-E",
+        "--cert",
+        "--key",
+        "--pass",
+        "--tlsuser",
+        "--tlspassword",
+        "--proxy-tlsuser",
+        "--proxy-tlspassword",
+        "--proxy-header",
+        "--proxy-cert",
+        "--proxy-key",
+        "--proxy-pass",
+        "--socks5-gssapi-service",
+    }
 )
 SECRET_HEADERS = ("authorization", "cookie", "api-key", "apikey", "token", "secret", "proxy-authorization")
 WITH_VALUE = frozenset(
     {"-H", "--header", "-X", "--request", "-A", "--user-agent", "-e", "--referer", "-o", "--output", "-m", "--max-time",
      "--connect-timeout", "--retry", "-w", "--write-out", "--cacert", "-x", "--proxy", "--resolve", "--url", "-c",
      "--cookie-jar", "-K", "--config", "-D", "--dump-header", "-T", "--upload-file", "--retry-delay", "-F", "--form",
+     "--aws-sigv4", "--data-urlencode", "--connect-to", "--capath", "--retry-max-time", "--max-redirs", "--form-string",
+     "--preproxy", "--socks5", "--socks5-hostname", "--proto", "--tls-max", "--curves", "--pinnedpubkey", "--url-query",
      "--unix-socket", "--limit-rate", "--ciphers", "-Y", "-y", "--interface", "--dns-servers", "--noproxy"}
 )  # fmt: skip
+FOR_CMD = re.compile(r"curl(?:\.exe)?\s[^'\"]*\^\"")
+"""The first quote is escaped by a caret: browsers copy so for Windows' cmd, which takes every caret away."""
+GOES_ON = re.compile(r"curl(?:\.exe)?\s[^\n]*?[ \t]([\^`])[ \t]*\r?\n")
+"""The first line goes on behind a caret (cmd) or a backtick (PowerShell)."""
 HOW = "copy the whole command, from `curl` to its last quote"
 
 
@@ -49,7 +80,7 @@ class _Seen:
 def parse(text: str, folder: Path) -> Parsed:
     """The request of the first curl command in `text`; `@file` is relative to `folder`. Raises IncidentError."""
     try:
-        command = find_command(text, "curl")
+        command = find_command(_as_posix(text), "curl", "curl.exe")
     except ValueError as error:
         raise IncidentError(f"the curl command cannot be read: {error}", advice=HOW) from error
     if command is None:
@@ -74,8 +105,18 @@ def request_of(body: Any, path: str = "") -> Request:
         )
     try:
         return Request(endpoint=endpoint, body=body)
-    except ValueError as error:
-        raise IncidentError("`messages` of the body is not a list of turns, each with a `role`") from error
+    except ValidationError as error:
+        raise IncidentError(
+            f"the request cannot be replayed: {reason(error)}", advice="file it as it was sent"
+        ) from error
+
+
+def _as_posix(text: str) -> str:
+    """A command that was written for Windows' shells as sh has it; any other as it is."""
+    for_cmd = FOR_CMD.search(text) is not None
+    if found := GOES_ON.search(text):
+        text = re.sub(rf"[ \t]{re.escape(found[1])}[ \t]*\r?\n", " ", text)
+    return re.sub(r"\^(.)", r"\1", text, flags=re.DOTALL) if for_cmd else text
 
 
 def _read(words: list[str]) -> _Seen:
@@ -83,11 +124,17 @@ def _read(words: list[str]) -> _Seen:
     while words:
         word = words.pop(0)
         if not word.startswith("-") or word == "-":
-            seen.url = seen.url or word
+            if seen.url is None or (_is_address(word) and not _is_address(seen.url)):
+                seen.url = word
             continue
         for option, value in _options(word, words):
             _note(seen, option, value)
     return seen
+
+
+def _is_address(word: str) -> bool:
+    """Whether it is surely an address, and not the value of an option that is not known here."""
+    return "://" in word or word.rstrip("/").endswith((CHAT, COMPLETION))
 
 
 def _options(word: str, rest: list[str]) -> list[tuple[str, str]]:
@@ -134,7 +181,7 @@ def _body(data: list[tuple[str, str]], standard_input: str | None, folder: Path)
         raise IncidentError("the curl command sends no body", advice="qgate repro needs the body behind -d or --data")
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise IncidentError(f"the body of the curl command is not JSON: {error}", advice=HOW) from error
 
 
@@ -146,14 +193,19 @@ def _data(option: str, value: str, standard_input: str | None, folder: Path) -> 
             raise IncidentError("the curl command reads its body from a pipe", advice="paste the body: -d '{...}'")
         return standard_input
     try:
-        return (folder / value[1:]).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise IncidentError(f"cannot read {value[1:]}, which the curl command sends: {error}") from error
+        return (folder / value[1:]).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        advice = "paste the body itself: -d '{...}', or put the file beside the file with the command"
+        raise IncidentError(f"cannot read {value[1:]}, which the curl command sends: {why}", advice=advice) from error
 
 
 def _split(url: str) -> tuple[str, str, int]:
     """Base address without user, password and query; path; how many secrets those were."""
-    parts = urlsplit(url if "://" in url else f"http://{url}")
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+    except ValueError as error:
+        raise IncidentError(f"the curl command's URL cannot be read: {error}", advice=HOW) from error
     host = parts.netloc.rpartition("@")[2]
     for path in (CHAT, COMPLETION, CHAT.removeprefix("/v1"), COMPLETION.removeprefix("/v1")):
         if parts.path.rstrip("/").endswith(path):

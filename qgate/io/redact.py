@@ -6,13 +6,15 @@ A value is removed where its field's name says that it is a secret, and inside a
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 REMOVED = "[removed]"
 
 _NAMES = re.compile(
     r"authorization|cookie|(^|[_-])(api[_-]?key|apikey|password|passwd|secret|credentials?|private[_-]?key)($|[_-])"
-    r"|(^|[_-])(access|auth|refresh|bearer|session|id|csrf|hf)[_-]?token$|^token$",
+    r"|(^|[_-])(access|auth|refresh|bearer|session|id|csrf|hf)[_-]?token$|^token$"
+    r"|(^|[_-])auth$",
     re.IGNORECASE,
 )
 _TEXTS = re.compile(
@@ -20,6 +22,8 @@ _TEXTS = re.compile(
       | \bsk-[A-Za-z0-9_-]{16,}                                     # OpenAI and its like
       | \bhf_[A-Za-z0-9]{16,}                                       # Hugging Face
       | \bgh[pousr]_[A-Za-z0-9]{16,} | \bgithub_pat_[A-Za-z0-9_]{16,}
+      | \b(?:gsk|xai|pplx|npm|nvapi|glpat)[_-][A-Za-z0-9_-]{16,}
+      | (?<=://)[^\s/:@"']+:[^\s/@"']+(?=@)                           # user and password of an address
       | \bxox[abeoprs]-[A-Za-z0-9-]{10,}                            # Slack
       | \b(?:AKIA|ASIA)[A-Z0-9]{16}\b                               # AWS
       | \bAIza[A-Za-z0-9_-]{30,}                                    # Google
@@ -40,6 +44,24 @@ def redact(value: Any) -> tuple[Any, int]:
     if isinstance(value, dict):
         return _mapping(value)
     return value, 0
+
+
+def redact_words(words: Sequence[str]) -> tuple[list[str], int]:
+    """A command's words without the values of options and variables that are named like a secret, and how many."""
+    clean: list[str] = []
+    total, follows = 0, False
+    for word in words:
+        name, has_value, value = word.partition("=")
+        is_secret = _NAMES.search(name.lstrip("-")) is not None
+        if follows or (is_secret and value):
+            clean.append(REMOVED if follows else f"{name}={REMOVED}")
+            total += REMOVED not in word
+        else:
+            text, num = redact(word)
+            clean.append(text)
+            total += num
+        follows = not follows and is_secret and word.startswith("-") and not has_value
+    return clean, total
 
 
 def _mapping(value: dict[str, Any]) -> tuple[dict[str, Any], int]:

@@ -23,14 +23,14 @@ class Command:
     standard_input: str | None = None
 
 
-def find_command(text: str, name: str) -> Command | None:
-    """The first command `name` in `text`; None where there is none. Raises ValueError for a quote that does not end."""
+def find_command(text: str, *names: str) -> Command | None:
+    """The first command of these names in `text`; None where there is none. Raises ValueError for a quote that does not end."""
     here = _HERE.search(text)
     if here is not None:
         text = text[: here.start()] + "\n" + text[here.end() :]
     for words in commands(text):
         for index, word in enumerate(words):
-            if word.rsplit("/", 1)[-1] == name:
+            if re.split(r"[/\\]", word)[-1] in names:
                 return Command(tuple(words[index:]), here[3] if here else None)
     return None
 

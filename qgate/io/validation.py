@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from qgate.crosscheck import Location, Problem
 from qgate.errors import PluginError, RecipeError, UserError
+from qgate.io.redact import redact
 from qgate.io.yaml_tree import Tree
 
 M = TypeVar("M", bound=BaseModel)
@@ -87,10 +88,15 @@ class Document:
         return tuple(kept)
 
 
+def reason(error: ValidationError) -> str:
+    """The first thing that is wrong, without what was found: that may be a secret."""
+    return error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+
+
 def _worded(message: str, found: Any) -> str:
     message = message.removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
-    return f"{message} (found {found!r})" if isinstance(found, str | int | float | bool) else message
+    return f"{message} (found {redact(found)[0]!r})" if isinstance(found, str | int | float | bool) else message
 
 
 def _known_fields(model: type[BaseModel], location: Location) -> list[str]:

@@ -6,6 +6,7 @@ Reading a file, and turning an error into a field, a line and a near match, is `
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -13,12 +14,15 @@ from pydantic import Field, field_validator, model_validator
 
 from qgate.schemas.base import Frozen
 from qgate.schemas.evalset import ScorerUse
+from qgate.schemas.incident_checks import are_turns, is_prompt, is_response, wrong_values
 from qgate.schemas.recipe import EnvName, Source
 
 Endpoint = Literal["/v1/chat/completions", "/v1/completions"]
 CHAT: Endpoint = "/v1/chat/completions"
 COMPLETION: Endpoint = "/v1/completions"
 Dtype = Literal["auto", "float32", "float16", "bfloat16"]
+VARIABLE = re.compile(r"(?!(?:sk|hf|gsk|gh[pousr]|github_pat)_)[A-Za-z_][A-Za-z0-9_]*")
+"""Name of an environment variable, and not a key that was put in its place."""
 
 
 class Request(Frozen):
@@ -32,13 +36,13 @@ class Request(Frozen):
         wanted = "messages" if self.endpoint == CHAT else "prompt"
         if not self.body.get(wanted):
             raise ValueError(f"the body of {self.endpoint} has no `{wanted}`")
-        if self.endpoint == CHAT and not _are_turns(self.body["messages"]):
+        if self.endpoint == CHAT and not are_turns(self.body["messages"]):
             raise ValueError("`messages` is not a list of turns with a `role`")
+        if self.endpoint == COMPLETION and not is_prompt(self.body["prompt"]):
+            raise ValueError("`prompt` is neither a text nor a list of token ids (of several prompts, file one)")
+        if wrong := next(wrong_values(self.body), None):
+            raise ValueError(wrong)
         return self
-
-
-def _are_turns(messages: Any) -> bool:
-    return isinstance(messages, list) and all(isinstance(turn, dict) and "role" in turn for turn in messages)
 
 
 class Side(Frozen):
@@ -72,13 +76,29 @@ class Side(Frozen):
             raise ValueError("`launch` and `options` belong to a `checkpoint`: the server at a `url` runs already")
         if self.url is None and (self.model or self.api_key_env):
             raise ValueError("`model` and `api_key_env` belong to a `url`")
+        if self.api_key_env is not None and not VARIABLE.fullmatch(self.api_key_env):
+            raise ValueError("`api_key_env` is the name of an environment variable, not the key itself")
         return self
+
+    @field_validator("launch")
+    @classmethod
+    def _splits(cls, value: tuple[str, ...] | str) -> tuple[str, ...] | str:
+        if isinstance(value, str):
+            try:
+                shlex.split(value)
+            except ValueError as error:
+                raise ValueError(f"`launch` cannot be read as a shell does: {error}") from None
+        return value
 
     @model_validator(mode="after")
     def _plain_url(self) -> Self:
-        url = urlsplit(self.url or "http://none")
-        if url.scheme not in {"http", "https"} or not url.hostname:
-            raise ValueError("`url` is no http(s) address")
+        try:
+            url = urlsplit(self.url or "http://none")
+            is_address = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
+        except ValueError:
+            is_address = False
+        if not is_address or "$" in url.netloc:
+            raise ValueError("`url` is no http(s) address, such as http://127.0.0.1:8000/v1")
         if url.username or url.password or url.query:
             raise ValueError("`url` has a user, a password or a query, which is refused: name the key by `api_key_env`")
         return self
@@ -173,3 +193,10 @@ class Incident(Frozen):
     log: str = Field(default="", description="Excerpt of the server's log")
     source: str = Field(default="", description="Where this was made from: curl, a log line, a run's item")
     secrets_removed: int = Field(default=0, ge=0, description="Keys and tokens that were taken out on the way in")
+
+    @field_validator("answer")
+    @classmethod
+    def _is_response(cls, value: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
+        if isinstance(value, dict) and not is_response(value):
+            raise ValueError("`answer` is neither a text nor a response of the server (`choices`, `usage`)")
+        return value

@@ -99,6 +99,18 @@ def test_a_key_that_was_written_by_hand_is_taken_out_and_counted(tmp_path: Path)
     assert read(tmp_path, GOOD).incident.secrets_removed == 0
 
 
+def test_keys_that_a_server_was_started_with_are_not_passed_on(tmp_path: Path) -> None:
+    text = GOOD.replace("--api-key sk-x", "--api-key=SECRET1 --hf-token SECRET2").replace(
+        "launch: vllm", "launch: VLLM_API_KEY=SECRET3 vllm"
+    )
+    found = read(tmp_path, text)
+    assert "SECRET" not in repr(found.written)
+    assert "--enforce-eager" in found.written.candidate.launch
+    assert found.written.secrets_removed == 3
+    incident.save(tmp_path / "again.yaml", found.written)
+    assert incident.load(tmp_path / "again.yaml").written.secrets_removed == 3
+
+
 def test_json_is_yaml(tmp_path: Path) -> None:
     value = {"kind": "incident", "version": 1, "request": {"body": {"prompt": "x"}, "endpoint": "/v1/completions"},
              "candidate": {"url": "http://h:1/v1", "model": "m"}}  # fmt: skip
@@ -156,3 +168,52 @@ def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(IncidentError) as caught:
         incident.load(tmp_path / "none.yaml")
     assert caught.value.advice == "`qgate repro new` makes one"
+
+
+BODY = "    messages: [{role: user, content: Hi}]\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (BODY, f"{BODY}    temperature: hot\n", "`temperature` of the body is no number"),
+        (BODY, f"{BODY}    temperature: .nan\n", "NaN"),
+        (BODY, f"{BODY}    temperature: -1\n", "`temperature` of the body is less than 0"),
+        (BODY, f"{BODY}    max_tokens: 0\n", "`max_tokens` of the body is less than 1"),
+        (BODY, f"{BODY}    max_tokens: '5'\n", "`max_tokens` of the body is no whole number"),
+        (BODY, f"{BODY}    seed: true\n", "`seed` of the body is no whole number"),
+        (BODY, f"{BODY}    stop: 5\n", "`stop` of the body is neither"),
+        (BODY, '    messages: [{role: user, content: "\\ud800"}]\n', "lone surrogate"),
+        ("  launch: vllm", '  launch: "vllm \'x" #', "`launch` cannot be read as a shell does"),
+        ("title: Garbage", "answer: {choices: 5}", "`answer` is neither a text nor a response"),
+        ("title: Garbage", "answer: {choices: [5]}", "`answer` is neither a text nor a response"),
+        ("title: Garbage", "answer: {choices: [{message: 5}]}", "`answer` is neither a text nor a response"),
+        ("title: Garbage", "answer: {choices: [{text: a}], usage: 7}", "`answer` is neither a text nor a response"),
+        ("title: Garbage", "answer: {usage: {completion_tokens: many}}", "`answer` is neither a text nor a response"),
+    ],
+)
+def test_what_no_server_takes_is_refused_before_one_is_started(old: str, new: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(IncidentError, match=said):
+        read(tmp_path, GOOD.replace(old, new))
+
+
+@pytest.mark.parametrize("prompt", ["5", "{a: 1}", "[a, b]", "[1, x]"])
+def test_a_prompt_is_one_text_or_its_token_ids(prompt: str, tmp_path: Path) -> None:
+    text = GOOD.replace("  body:\n", "  endpoint: /v1/completions\n  body:\n").replace(BODY, f"    prompt: {prompt}\n")
+    with pytest.raises(IncidentError, match="neither a text nor a list of token ids"):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize("url", ["ftp://h", "http://[::1", "http://h:99999999/v1", "http://$HOST/v1"])
+def test_an_address_that_cannot_be_asked(url: str, tmp_path: Path) -> None:
+    candidate = GOOD[GOOD.index("candidate:") : GOOD.index("baseline:")]
+    with pytest.raises(IncidentError, match="no http\\(s\\) address"):
+        read(tmp_path, GOOD.replace(candidate, f"candidate: {{url: '{url}'}}\n"))
+
+
+@pytest.mark.parametrize("key", ["sk-s3cr3tVALUE99aaaaaaaa", "hf_s3cr3tVALUE99aaaaaaaa", "abc/def+ghi="])
+def test_a_key_in_place_of_its_variables_name_is_refused_and_not_repeated(key: str, tmp_path: Path) -> None:
+    candidate = GOOD[GOOD.index("candidate:") : GOOD.index("baseline:")]
+    with pytest.raises(IncidentError, match="name of an environment variable") as caught:
+        read(tmp_path, GOOD.replace(candidate, f"candidate: {{url: 'http://h/v1', api_key_env: '{key}'}}\n"))
+    assert key not in caught.value.message

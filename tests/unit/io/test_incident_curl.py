@@ -128,3 +128,51 @@ def test_an_empty_word_is_a_word_and_ends_are_ends() -> None:
 def test_single_quoted_words_come_back_as_they_are(words: list[str]) -> None:
     text = " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
     assert commands(text) == [words]
+
+
+CMD = JSON.replace("\\", "\\\\").replace('"', '\\"')
+FOR_WINDOWS = {
+    "cmd": f'curl.exe "{URL}" ^\r\n  -H "Authorization: Bearer s3cr3tVALUE99" ^\r\n  -d "{CMD}"\r\n',
+    "PowerShell": f"curl {URL} `\n  -H 'Authorization: Bearer s3cr3tVALUE99' `\n  -d '{QUOTED}'",
+    "copied by a browser": f'curl ^"{URL}^" ^\r\n  -H ^"authorization: Bearer s3cr3tVALUE99^" ^\r\n  --data-raw ^"'
+    + "".join(f"^{char}" if char in '\\"' else char for char in CMD)
+    + '^"\r\n',
+}
+
+
+@pytest.mark.parametrize("name", FOR_WINDOWS)
+def test_windows_shells_are_read_too(name: str, tmp_path: Path) -> None:
+    found = parse(FOR_WINDOWS[name], tmp_path)
+    assert (found.request.body, found.base_url, found.num_secrets) == (BODY, "http://127.0.0.1:8000", 1)
+
+
+def test_carets_in_a_body_are_left_alone(tmp_path: Path) -> None:
+    body = {"messages": [{"role": "user", "content": 'a ^" b ^\n `\n'}], "guided_regex": "^"}
+    found = parse(f"curl {URL} -d '{json.dumps(body)}'", tmp_path)
+    assert found.request.body == body
+
+
+def test_the_value_of_an_unknown_option_is_no_address(tmp_path: Path) -> None:
+    found = parse(f"curl --tlspassword s3cr3tVALUE99 --some-new-option s3cr3tVALUE98 {URL} -d '{QUOTED}'", tmp_path)
+    assert "s3cr3t" not in found.base_url + found.request.model_dump_json()
+
+
+def test_a_body_file_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "b.json").write_text(JSON, encoding="utf-8-sig")
+    assert parse(f"curl {URL} --data-binary @b.json", tmp_path).request.body == BODY
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (f"curl {URL} -d '{'[' * 100_000}'", "not JSON"),
+        (f"curl 'http://[::1/v1/chat/completions' -d '{QUOTED}'", "URL cannot be read"),
+        (f"""curl {URL} -d '{{"temperature": NaN, "messages": [{{"role": "user"}}]}}'""", "NaN"),
+        (f"""curl {URL} -d '{{"messages": [{{"role": "user", "content": "\\ud800"}}]}}'""", "surrogate"),
+        (f"curl {URL} -d @gone.json", "No such file"),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused(command: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(IncidentError, match=said) as caught:
+        parse(command, tmp_path)
+    assert caught.value.advice

@@ -58,7 +58,7 @@ def show(arguments: argparse.Namespace) -> ExitCode:
     """Every item in a line, or one of them in full. Raises EvalsetError."""
     loaded = _load(arguments.set)
     if arguments.item is not None:
-        _show_item(loaded, arguments.item)
+        _show_item(loaded, arguments.set, arguments.item)
         return ExitCode.PASS
     table = Table("id", "kind", "language", "difficulty", "scorer", "prompt ends", box=None, header_style="bold")
     for item in loaded.items:
@@ -90,9 +90,10 @@ def stats(arguments: argparse.Namespace) -> ExitCode:
 def new(arguments: argparse.Namespace) -> ExitCode:
     """Make a set from questions, recorded requests, or columns of a table. Raises EvalsetError, StoreError."""
     evalset_new.refuse_existing(arguments.folder)
+    _refuse_idle(arguments)
     if arguments.map or arguments.dataset:
         name, imported = arguments.dataset or str(arguments.source), _of_columns(arguments)
-    elif arguments.source.suffix not in LINES:
+    elif _is_table(arguments.source):
         raise EvalsetError(
             f"{arguments.source} is a table: which column is what?",
             advice="--map prompt=COLUMN --map answer=COLUMN --scorer NAME",
@@ -108,17 +109,40 @@ def new(arguments: argparse.Namespace) -> ExitCode:
         )
     console = Console()
     if imported.faults:
-        console.print(f"{len(imported.faults)} bad lines were left out:", soft_wrap=True)
+        console.print(f"bad lines, left out ({len(imported.faults)}):", soft_wrap=True)
         console.print(Text(evalset_new.tell(imported.faults, name)), soft_wrap=True)
     if imported.num_secrets:
-        console.print(f"{imported.num_secrets} secrets were removed")
+        console.print(f"secrets removed: {imported.num_secrets}")
     console.print(f"{arguments.folder}: {len(imported.items)} items; name it in a recipe by this path", soft_wrap=True)
     return ExitCode.PASS
+
+
+def _refuse_idle(arguments: argparse.Namespace) -> None:
+    """Raises EvalsetError for an option that would change nothing, and for a limit that leaves nothing."""
+    of_hub = arguments.dataset is not None
+    of_columns = of_hub or bool(arguments.map) or _is_table(arguments.source)
+    uses = (
+        ("revision", of_hub, "--dataset"),
+        ("config", of_hub, "--dataset"),
+        ("split", of_hub or arguments.source.is_dir(), "--dataset, or with a folder that `datasets` saved"),
+        ("scorer", of_columns, "--map; without it each line names its own"),
+        ("limit", of_columns, "--map; a recipe cuts a set by `limit`"),
+    )
+    for option, is_used, needed in uses:
+        if getattr(arguments, option) is not None and not is_used:
+            raise EvalsetError(f"--{option} would change nothing", advice=f"it goes with {needed}")
+    if arguments.limit is not None and arguments.limit < 1:
+        raise EvalsetError(f"--limit {arguments.limit} leaves no row", advice="a number from 1 on")
+
+
+def _is_table(source: Path) -> bool:
+    return source.is_dir() or source.suffix not in LINES
 
 
 def _of_columns(arguments: argparse.Namespace) -> Imported:
     """A set from a table, on disk or on the hub, and a map of its columns."""
     how = row_map.parse(arguments.map, arguments.scorer)
+    evalset_new.check_scorer(how.scorer)
     revision = arguments.revision
     if arguments.dataset is None:
         name, found = str(arguments.source), rows.read(arguments.source, arguments.split)
@@ -154,11 +178,11 @@ def _load(name: str) -> Evalset:
     return evalsets.load(EvalsetUse(name=name), Path.cwd())
 
 
-def _show_item(loaded: Evalset, item_id: str) -> None:
+def _show_item(loaded: Evalset, name: str, item_id: str) -> None:
     item = next((item for item in loaded.items if item.id == item_id), None)
     if item is None:
         raise EvalsetError(
-            f"{loaded.name}@{loaded.version} has no item {item_id!r}", advice=f"qgate evalset show {loaded.name}"
+            f"{loaded.name}@{loaded.version} has no item {item_id!r}", advice=f"qgate evalset show {name}"
         )
     Console().print(Text(_told(item)), soft_wrap=True)
 

@@ -48,6 +48,12 @@ def new(folder: Path, source: Path, *, description: str, license_id: str, skip_b
     return make(folder, data, str(source), Terms(description, license_id), skip_bad=skip_bad)
 
 
+def check_scorer(name: str) -> None:
+    """Raises PluginError where neither qgate nor a plugin has the scorer."""
+    if name not in _of_plugins():
+        scorers.load(name)
+
+
 def refuse_existing(folder: Path) -> None:
     """Raises EvalsetError where there is something already."""
     if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
@@ -59,8 +65,8 @@ def make(folder: Path, data: bytes, source: str, terms: Terms, *, skip_bad: bool
     imported = evalset_import.read(data, _check)
     if imported.faults and not skip_bad:
         raise EvalsetError(
-            f"nothing was written, because of {len(imported.faults)} bad lines:\n{tell(imported.faults, source)}",
-            advice="mend these lines, or pass --skip-bad to leave them out",
+            f"nothing was written; bad lines ({len(imported.faults)}):\n{tell(imported.faults, source)}",
+            advice="mend them, or pass --skip-bad to leave them out",
         )
     if not imported.items:
         raise EvalsetError(f"{source} holds no usable line\n{tell(imported.faults, source)}".rstrip())
@@ -78,10 +84,14 @@ def tell(faults: tuple[Fault, ...], source: str) -> str:
 
 def _check(use: ScorerUse) -> None:
     """Raises PluginError where there is no such scorer, ValueError where a built-in one does not take its arguments."""
-    if use.name not in scorers.NAMES and use.name in {point.name for point in entry_points(group="qgate.scorers")}:
+    if use.name not in scorers.NAMES and use.name in _of_plugins():
         load_plugin("scorers", use.name)
     else:
         scorers.check(use.name, use.args)
+
+
+def _of_plugins() -> set[str]:
+    return {point.name for point in entry_points(group="qgate.scorers")}
 
 
 def _head(folder: Path, terms: Terms) -> dict[str, Any]:

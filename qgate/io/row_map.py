@@ -23,7 +23,9 @@ from qgate.schemas.base import canonical_json
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 FIELDS = frozenset(QUESTION_FIELDS - {"scorer", "slices"})
+FORMS = "{column} as it is, {column:letter} for 0 as A, {column:options} for a list as lines `A. …`"
 _HOLE = re.compile(r"\{([^{}:]+)(?::(letter|options))?\}")
+_ODD_HOLE = re.compile(r"\{[\w.]+:(?!(?:letter|options)\})(\w*)\}")
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,15 @@ def parse(pairs: Sequence[str], scorer: str | None) -> RowMap:
             hint = f"did you mean `{near[0]}`? " if near else ""
             known = f"{hint}known: {', '.join(sorted(FIELDS))}, slices.NAME, args.NAME"
             raise EvalsetError(f"--map {pair}: a question has no field `{field}`", advice=known)
+        if field in fields:
+            raise EvalsetError(f"--map {pair}: `{field}` is mapped twice", advice="text around columns: FIELD={a} {b}")
+        if odd := _ODD_HOLE.search(column):
+            raise EvalsetError(f"--map {pair}: a column is not written as `{odd[1]}`", advice=FORMS)
         fields[field] = column.replace("\\n", "\n")
+    if not {"prompt", "messages"} & set(fields):
+        raise EvalsetError("no column is mapped to what is asked", advice="--map prompt=COLUMN")
     if scorer is None:
-        raise EvalsetError("columns alone say not how an answer is scored", advice="name a scorer: --scorer exact")
+        raise EvalsetError("columns alone do not say how an answer is scored", advice="name a scorer: --scorer exact")
     return RowMap(fields, scorer)
 
 
@@ -84,6 +92,7 @@ def _check_columns(row: Mapping[str, Any], how: RowMap) -> None:
         if column not in row:
             near = get_close_matches(column, row, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
+            hint += f"in a text write {FORMS}; " if "{" in column else ""
             raise EvalsetError(f"the table has no column {column!r}", advice=f"{hint}columns: {', '.join(row)}")
 
 

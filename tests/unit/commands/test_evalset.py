@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from qgate.cli import parse
 from qgate.commands import evalset
-from qgate.errors import EvalsetError, ExitCode
+from qgate.errors import EvalsetError, ExitCode, UserError
 from qgate.io import evalsets
 
 
@@ -26,10 +27,8 @@ def test_a_set_is_made_counted_shown_and_locked_again(tmp_path: Path, capsys: py
     source, folder = tmp_path / "in.jsonl", tmp_path / "mine"
     lines = ['{"id": "q1", "prompt": "Say \\u001b[31myes.", "answer": "yes", "scorer": "exact"}', "{"]
     source.write_text("\n".join(lines), encoding="utf-8")
-    wanted = Namespace(
-        folder=folder, source=source, dataset=None, map=[], description="d", license="MIT", skip_bad=True
-    )
-    assert evalset.new(wanted) is ExitCode.PASS
+    argv = ["evalset", "new", str(folder), "--from", str(source), "--license", "MIT", "--skip-bad"]
+    assert evalset.new(parse(argv)) is ExitCode.PASS
     assert "in.jsonl:2: not JSON" in capsys.readouterr().out.replace("\n", " ")
     assert evalset.stats(Namespace(set=str(folder))) is ExitCode.PASS
     assert "mine@1: 1 items, 0 of them noised twins" in capsys.readouterr().out
@@ -46,6 +45,39 @@ def test_a_set_is_made_counted_shown_and_locked_again(tmp_path: Path, capsys: py
     assert "mine@2: 1 items" in capsys.readouterr().out
 
 
-def test_an_item_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(EvalsetError, match="has no item 'nope'"):
+def test_an_item_that_is_not_there_is_an_error_with_the_command_that_lists_them() -> None:
+    with pytest.raises(EvalsetError, match="has no item 'nope'") as caught:
         evalset.show(Namespace(set="noisy-text@1", item="nope"))
+    assert caught.value.advice == "qgate evalset show noisy-text@1"
+
+
+MAPPED = "--map prompt=q --map answer=a"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--from in.jsonl --scorer exact", "--scorer would change nothing"),
+        ("--from in.jsonl --limit 2", "--limit would change nothing"),
+        (f"--from in.csv {MAPPED} --scorer exact --revision main", "--revision would change nothing"),
+        (f"--from in.csv {MAPPED} --scorer exact --config en", "--config would change nothing"),
+        (f"--from in.csv {MAPPED} --scorer exact --split test", "--split would change nothing"),
+        (f"--from in.csv {MAPPED} --scorer exact --limit 0", "--limit 0 leaves no row"),
+        (f"--from in.csv {MAPPED} --scorer exact --limit -3", "--limit -3 leaves no row"),
+        (f"--from in.csv {MAPPED} --scorer exakt", "no scorer named 'exakt'"),
+        ("--from in.csv --scorer exact", "is a table: which column is what"),
+        ("--from .", "is a table: which column is what"),
+        ("--dataset a/b --scorer exact --revision main", "no column is mapped to what is asked"),
+        (f"--dataset a/b {MAPPED} --scorer exact", "has no --revision"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in.csv").write_text("q,a\nWhy?,so\nWho?,me\n", encoding="utf-8")
+    Path("in.jsonl").write_text('{"prompt": "Why?", "answer": "so", "scorer": "exact"}\n', encoding="utf-8")
+    with pytest.raises(UserError, match=message) as caught:
+        evalset.new(parse(["evalset", "new", "mine", *words.split()]))
+    assert caught.value.advice
+    assert not Path("mine").exists()

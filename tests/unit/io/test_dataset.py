@@ -149,7 +149,7 @@ def test_a_dataset_without_a_revision_is_refused(tmp_path: Path) -> None:
 
 def test_a_table_without_a_map_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EvalsetError, match="which column is what"):
-        evalset.new(wanted(tmp_path / "sums", dataset=None, source=tmp_path / "a.csv", map=[]))
+        evalset.new(wanted(tmp_path / "sums", dataset=None, source=tmp_path / "a.csv", map=[], revision=None))
 
 
 def test_an_environment_that_is_not_built_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,10 @@ def test_a_value_that_is_missing_is_the_row_s_fault() -> None:
         (["prompt"], "exact", "not FIELD=COLUMN", "--map prompt=question"),
         (["promt=q"], "exact", "no field `promt`", "did you mean `prompt`?"),
         (["scorer=q"], "exact", "no field `scorer`", "known: answer"),
-        (["prompt=q"], None, "not how an answer is scored", "--scorer exact"),
+        (["prompt=q", "prompt=r"], "exact", "`prompt` is mapped twice", "FIELD={a} {b}"),
+        (["prompt={q:leter}"], "exact", "not written as `leter`", "{column:letter}"),
+        (["answer=a"], "exact", "no column is mapped to what is asked", "--map prompt=COLUMN"),
+        (["prompt=q"], None, "do not say how an answer is scored", "--scorer exact"),
     ],
 )
 def test_a_map_that_means_nothing_is_refused(pairs: list[str], scorer: str | None, message: str, advice: str) -> None:
@@ -81,6 +84,12 @@ def test_an_unknown_column_is_refused_with_the_near_match() -> None:
     with pytest.raises(EvalsetError, match="no column 'questoin'") as caught:
         questions([SQUAD], "prompt=questoin", "answer=answers.text")
     assert caught.value.advice == "did you mean 'question'? columns: id, context, question, answers"
+
+
+def test_a_brace_that_does_not_close_is_no_column() -> None:
+    with pytest.raises(EvalsetError, match=r"no column 'Q: \{question'") as caught:
+        questions([SQUAD], "prompt=Q: {question", "answer=answers.text")
+    assert "in a text write {column} as it is" in str(caught.value.advice)
 
 
 @pytest.mark.parametrize("text", ["{answer:options}", "{question:letter}"])

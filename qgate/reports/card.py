@@ -16,10 +16,10 @@ def section(promotion: Promotion, policy: Policy) -> str:
     said = promotion.statement.predicate
     judged = said.variants[promotion.variant]
     facts = judged.engine
-    served = "" if facts is None else f" on {facts.engine} {facts.version}, {facts.device},"
+    served = "it" if facts is None else f"it on {facts.engine} {facts.version}, {facts.device},"
     intro = (
         f"This checkpoint is `{promotion.variant}` ({judged.precision}, {number(judged.bits_per_weight)} bits per "
-        f"weight) of run {escape(said.run_id)}. qgate {said.qgate_version} ran it{escape(served)} beside the unquantized "
+        f"weight) of run {escape(said.run_id)}. qgate {said.qgate_version} ran {escape(served)} beside the unquantized "
         "baseline, on the same inputs with the same seeds."
     )
     sources = (

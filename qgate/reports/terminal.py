@@ -18,6 +18,7 @@ from rich.text import Text
 from qgate.reports.visible import clip, offset_of, one_line
 from qgate.reports.words import (
     EXIT_MEANING,
+    NOT_ALLOWED,
     exit_code,
     in_tier,
     labelled,
@@ -117,8 +118,8 @@ def _matrix(run: Run, sheet: VerdictSheet) -> Iterator[RenderableType]:
             table.add_row(_words(tier.tier), *(_verdict(verdict_word(in_tier(tier, name))) for name in part))
         yield _section("Tiers and variants") if first == 0 else Text("")
         yield table
-    if names:
-        yield Padding(_words("n.a.: the tier does not allow this variant", "dim"), (0, 0, 0, 2))
+    if any(verdict_word(in_tier(tier, name)) == NOT_ALLOWED for tier in sheet.tiers for name in names):
+        yield Padding(_words(f"{NOT_ALLOWED}: the tier does not allow this variant", "dim"), (0, 0, 0, 2))
 
 
 def _reasons(sheet: VerdictSheet) -> Iterator[RenderableType]:

@@ -68,6 +68,13 @@ def test_many_variants_are_split_over_tables():
     assert all(name in text for name in names)
 
 
+def test_a_sign_is_explained_where_it_stands_only():
+    sheet = sample.sheet()
+    allowed = sheet.tiers[0]
+    assert "n.a.: the tier" in shown(sheet)
+    assert "n.a.: the tier" not in shown(sheet.model_copy(update={"tiers": (allowed,)}))
+
+
 def test_an_empty_sheet_says_so():
     sheet = sample.sheet().model_copy(update={"tiers": (), "examples": (), "summary": {}, "findings": ()})
     text = shown(sheet)

@@ -83,6 +83,7 @@ def test_a_new_card_holds_results_that_the_hub_reads(promoted: Promoted) -> None
     assert "| chat | PASS | good | baseline |" in card.text
     assert "| judge | not allowed | baseline | — |" in card.text
     assert "UNSIGNED" in card.text
+    assert " ran it on fake " in card.text
 
 
 CARD = """\

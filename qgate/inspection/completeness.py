@@ -37,6 +37,8 @@ BUFFERS = re.compile(r"(rotary_emb\.inv_freq|\.attn\.(masked_)?bias|position_ids
 """Saved by old versions of transformers and computed by every loader; heads for several tokens, which serving leaves out."""
 RESIZED = re.compile(r"(embed_tokens|wte|word_embeddings|lm_head|embed_out)\.weight$")
 """A quantizer may pad the vocabulary; the vocabulary's check holds them against vocab_size."""
+IN_ANY_LAYER = re.compile(r"(^|[._])\d+([._]|$)")
+"""A number in a tensor's name, whatever the architecture calls its layers."""
 EXPERTS = re.compile(r"^(.*\.experts\.)")
 QUORUM = 0.9
 """Share of the baseline's tensors that must be found before the others count as missing."""
@@ -124,7 +126,11 @@ def _layer_count(facts: Facts) -> Iterator[Finding]:
         if (found := IN_LAYER.match(name)) is not None:
             stacks[found[1]].add(int(found[2]))
             sizes[found[1]] += 1
-    if not sizes or not isinstance(said, int):
+    if not isinstance(said, int) or not facts.headers:
+        return
+    if said > 0 and not any(IN_ANY_LAYER.search(name) for name in facts.headers):
+        yield TENSOR_MISSING.at(("layers",), f"num_hidden_layers is {said}, and no tensor belongs to a layer")
+    if not sizes:
         return
     stack = sizes.most_common(1)[0][0]
     missing = [f"{stack}{number}" for number in range(said) if number not in stacks[stack]]

@@ -44,7 +44,9 @@ def read(
 def read_config(folder: Path) -> dict[str, Any]:
     """config.json of a checkpoint directory, which must name an architecture. Raises CheckpointError."""
     if not folder.is_dir():
-        raise CheckpointError(f"no checkpoint directory at {folder}", advice="paths are relative to the recipe")
+        raise CheckpointError(
+            f"no checkpoint directory at {folder}", advice="paths are relative to the file that names them"
+        )
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
@@ -53,7 +55,7 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"{folder} has no config.json",
             advice="name a directory in Hugging Face format (config.json, *.safetensors)",
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read as JSON: {error}", advice="copy or download it again") from None
     if not isinstance(config, dict) or not config.get("architectures") or not config.get("model_type"):
         raise CheckpointError(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from qgate.errors import CheckpointError
 from qgate.inspection.facts import ShardFault
-from qgate.io.tensors import INDEX, PICKLES, Tensor, layout, weight_map
+from qgate.io.tensors import INDEX, PICKLES, Tensor, is_shard, layout, weight_map
 
 Found = tuple[dict[str, Tensor], tuple[ShardFault, ...]]
 
@@ -42,8 +42,11 @@ def _files(folder: Path, index: dict[str, str] | None, faults: list[ShardFault])
     """The files that belong to the model, and faults where they do not make a whole one."""
     if index is not None:
         wanted = sorted(set(index.values()))
-        gone = [name for name in wanted if not (folder / name).is_file()]
-        faults += [ShardFault("shard-missing", name, f"{INDEX} names it, and it is not there") for name in gone]
+        gone = [name for name in wanted if not is_shard(folder, name)]
+        faults += [
+            ShardFault("shard-missing", name, f"{INDEX} names it, and there is no such file in the folder")
+            for name in gone
+        ]
         return [folder / name for name in wanted if name not in gone]
     found = sorted(folder.glob("*.safetensors"))
     pickles = [path.name for pattern in PICKLES for path in sorted(folder.glob(pattern))]

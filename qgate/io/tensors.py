@@ -69,7 +69,7 @@ def shards(folder: Path) -> list[Path]:
     """The weight files that belong to the model, sorted. Raises CheckpointError where they do not make a whole one."""
     if (folder / INDEX).is_file():
         named = sorted(set(weight_map(folder).values()))
-        gone = [name for name in named if not (folder / name).is_file()]
+        gone = [name for name in named if not is_shard(folder, name)]
         if gone:
             raise _broken(
                 f"{folder} lacks {len(gone)} of {len(named)} weight files that {INDEX} names: {', '.join(gone[:3])}"
@@ -81,6 +81,14 @@ def shards(folder: Path) -> list[Path]:
     if len(found) > 1:
         raise _broken(f"{folder} has {len(found)} weight files and no {INDEX} that says which belong to the model")
     return found
+
+
+def is_shard(folder: Path, name: str) -> bool:
+    """Whether an index's file is one, and lies in the folder itself: elsewhere, nothing would notice when it changes."""
+    try:
+        return Path(name).name == name and (folder / name).is_file()
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -103,25 +111,48 @@ def header(file: Path) -> list[Tensor]:
 
 def layout(file: Path) -> Layout:
     """The header of one file, whatever follows it. Raises CheckpointError where there is none that can be read."""
-    size = file.stat().st_size
-    with file.open("rb") as stream:
-        prefix = stream.read(8)
-        length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else size
-        if length > min(size - 8, MAX_HEADER_BYTES):
-            raise _broken(f"{file} is truncated or no safetensors file ({size} bytes, its header ends beyond)")
-        raw = stream.read(length)
+    raw, size = _raw_header(file)
     try:
         entries: dict[str, Any] = json.loads(raw)
-        tensors = [_tensor(name, entry, file, 8 + length) for name, entry in entries.items() if name != "__metadata__"]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        tensors = [
+            _tensor(name, entry, file, 8 + len(raw)) for name, entry in entries.items() if name != "__metadata__"
+        ]
+        end = _end(tensors, 8 + len(raw))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _broken(f"{file} has a header that is not a safetensors header: {error}") from None
-    end = max((tensor.start + tensor.size_bytes for tensor in tensors), default=8 + length)
     return Layout(tuple(tensors), end, size)
+
+
+def _raw_header(file: Path) -> tuple[bytes, int]:
+    """The header's JSON, and the size of the file."""
+    if not file.is_file():
+        raise _broken(f"{file} is no file that can be read (a folder, a pipe, or a link to nothing)")
+    try:
+        size = file.stat().st_size
+        with file.open("rb") as stream:
+            prefix = stream.read(8)
+            length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else size
+            if length > min(size - 8, MAX_HEADER_BYTES):
+                raise _broken(f"{file} is truncated or no safetensors file ({size} bytes, its header ends beyond)")
+            return stream.read(length), size
+    except OSError as error:
+        raise _broken(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _end(tensors: list[Tensor], start: int) -> int:
+    """Where the last tensor ends. Raises ValueError where two share bytes, which safetensors refuses to load."""
+    for tensor in sorted(tensors, key=lambda each: (each.start, each.size_bytes)):
+        if tensor.start < start:
+            raise ValueError(f"{tensor.name} lies on another tensor's bytes")
+        start = tensor.start + tensor.size_bytes
+    return start
 
 
 def _tensor(name: str, entry: dict[str, Any], file: Path, base: int) -> Tensor:
     begin, end = entry["data_offsets"]
-    shape = tuple(int(size) for size in entry["shape"])
+    shape = tuple(entry["shape"])
+    if any(type(each) is not int or each < 0 for each in (begin, end, *shape)) or end < begin:
+        raise ValueError(f"{name} has an offset or a size that is no count")
     bits = DTYPE_BITS.get(entry["dtype"])
     if bits is not None and (end - begin) * 8 != math.prod(shape) * bits:
         raise ValueError(f"{name} takes {end - begin} bytes, which {entry['dtype']}{list(shape)} does not")
@@ -145,7 +176,7 @@ def weight_map(folder: Path) -> dict[str, str]:
     try:
         found = json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"]
         return {str(name): str(file) for name, file in found.items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise _broken(f"{folder / INDEX} is not an index with a `weight_map`") from None
 
 

@@ -2,8 +2,10 @@
 
 import copy
 import json
+import os
 import random
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from qgate.errors import CheckpointError
 from qgate.inspection.examine import examine
+from qgate.io import tensors
 from qgate.io.survey import survey
 from qgate.rooms.inspect import inspect
 from tests.unit.inspection.planting import BASELINE, FIXTURES
@@ -80,3 +83,74 @@ def test_odd_bytes_in_the_weight_file(tmp_path: Path) -> None:
             changed[generator.randrange(3000)] = generator.randrange(256)
         file.write_bytes(changed[: len(changed) - generator.choice((0, 0, 1, 5000))])
         inspect(folder, BASELINE, weights=True)
+
+
+ONE = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+
+
+def headed(header: Any) -> bytes:
+    """A safetensors file of this header and eight bytes of weights."""
+    raw = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(raw)) + raw + bytes(8)
+
+
+LYING = {
+    "overlap": headed({"a": ONE, "b": {**ONE, "shape": [1], "data_offsets": [4, 8]}}),
+    "fractions": headed({"a": {**ONE, "shape": [2.0], "data_offsets": [0.0, 8.0]}}),
+    "booleans": headed({"a": {**ONE, "shape": [True, 2], "data_offsets": [False, 8]}}),
+    "negative": headed({"a": {**ONE, "shape": [-2], "data_offsets": [8, 0]}}),
+    "before the data": headed({"a": {**ONE, "data_offsets": [-8, 0]}}),
+    "nested": headed(b"[" * 200_000),
+    "nested metadata": headed(b'{"__metadata__":' + b'{"a":' * 50_000 + b"1" + b"}" * 50_001),
+    "empty": b"",
+    "huge header": struct.pack("<Q", 1 << 62),
+}
+
+
+def without_weights(tmp_path: Path) -> Path:
+    folder = tmp_path / "copy"
+    shutil.copytree(BASELINE, folder)
+    (folder / "model.safetensors").unlink()
+    return folder
+
+
+@pytest.mark.parametrize("name", LYING)
+def test_a_header_that_lies_is_a_finding(name: str, tmp_path: Path) -> None:
+    folder = without_weights(tmp_path)
+    (folder / "model.safetensors").write_bytes(LYING[name])
+    found = inspect(folder, BASELINE, weights=True)
+    assert "shard-unreadable" in {each.code for each in found.findings}
+    with pytest.raises(CheckpointError):
+        tensors.read(folder)
+
+
+@pytest.mark.parametrize("kind", ["folder", "link to itself", "link to nothing", "pipe"])
+def test_a_weight_file_that_is_none_is_a_finding(kind: str, tmp_path: Path) -> None:
+    folder = without_weights(tmp_path)
+    file = folder / "model.safetensors"
+    if kind == "folder":
+        file.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to(file if kind == "link to itself" else folder / "nothing")
+    assert "shard-unreadable" in {each.code for each in inspect(folder, BASELINE, weights=True).findings}
+    with pytest.raises(CheckpointError, match="no file that can be read"):
+        tensors.read(folder)
+
+
+@pytest.mark.parametrize("name", ["../outside.safetensors", "a" * 5000, ".", "", "a\0b"])
+def test_an_index_names_files_of_its_folder(name: str, tmp_path: Path) -> None:
+    folder = without_weights(tmp_path)
+    (tmp_path / "outside.safetensors").write_bytes(headed({"a": ONE}))
+    (folder / tensors.INDEX).write_text(json.dumps({"weight_map": {"a": name}}))
+    assert "shard-missing" in {each.code for each in inspect(folder, None, weights=True).findings}
+    with pytest.raises(CheckpointError, match="lacks 1 of 1 weight files"):
+        tensors.read(folder)
+
+
+def test_a_model_without_its_layers_is_an_error(tmp_path: Path) -> None:
+    folder = without_weights(tmp_path)
+    (folder / "model.safetensors").write_bytes(headed({"model.norm.weight": ONE}))
+    found = inspect(folder, None, weights=True).findings
+    assert [(each.severity, each.places) for each in found if each.code == "tensor-missing"] == [("error", ("layers",))]

@@ -55,7 +55,7 @@ def _recipe_verbs(verbs: Any) -> None:
     plan.add_argument(
         "--gpu-memory", metavar="80GiB", help="plan servers for empty GPUs of this size, not this machine's"
     )
-    plan.add_argument("--gpus", type=int, default=1, metavar="N", help="how many of them (default: 1)")
+    plan.add_argument("--gpus", type=int, metavar="N", help="with --gpu-memory: how many of them (default: 1)")
     show = _verb(verbs, "show", "show:show", "show a finished run's verdict again")
     show.add_argument("run", nargs="?", help="folder or id of a run (default: the latest)")
     _results(show)
@@ -167,7 +167,12 @@ def _evalset_verbs(verbs: Any) -> None:
         "--env", default="lm-eval", metavar="ENV", help="environment that has `datasets` (default: lm-eval)"
     )
     new.add_argument("--description", default="", metavar="TEXT", help="one line for evalset.yaml")
-    new.add_argument("--license", default="LicenseRef-unknown", metavar="SPDX", help="SPDX id of its licence")
+    new.add_argument(
+        "--license",
+        default="LicenseRef-unknown",
+        metavar="SPDX",
+        help="SPDX id of its licence (default: LicenseRef-unknown)",
+    )
     new.add_argument("--skip-bad", action="store_true", help="leave bad lines out instead of refusing the file")
 
 
@@ -238,14 +243,22 @@ def _other_verbs(verbs: Any) -> None:
     selftest = _verb(
         verbs, "selftest", "selftest:selftest", "the gate's own error rates, simulated and on damaged checkpoints"
     )
-    selftest.add_argument("--out", type=Path, default=Path("results/selftest"), metavar="DIR", help="folder to write")
-    selftest.add_argument("--runs", type=int, default=2000, metavar="N", help="simulated runs a cell; 0: none")
+    selftest.add_argument(
+        "--out",
+        type=Path,
+        default=Path("results/selftest"),
+        metavar="DIR",
+        help="folder to write (default: results/selftest)",
+    )
+    selftest.add_argument(
+        "--runs", type=int, default=2000, metavar="N", help="simulated runs a cell; 0: none (default: 2000)"
+    )
     selftest.add_argument(
         "--damaged",
         type=Path,
         default=Path("results/power"),
         metavar="DIR",
-        help="evidence of checkpoints damaged on purpose, where there is any; tables go there too",
+        help="checkpoints damaged on purpose: their evidence, and tables of it (default: results/power)",
     )
 
 

@@ -23,12 +23,11 @@ from qgate.sizing.placement import Device
 def plan(arguments: argparse.Namespace) -> ExitCode:
     """Print every step with its state. Raises what a run would refuse."""
     loaded = recipe.load(arguments.recipe)
+    wished = plan_memory.devices_like(arguments.gpu_memory, arguments.gpus)
     with watching(quiet=True) as watcher:
         prepared = prepare(loaded, arguments.results, watcher)
     lines = outlook(prepared)
-    devices = (
-        plan_memory.devices_like(arguments.gpu_memory, arguments.gpus) if arguments.gpu_memory else _devices(prepared)
-    )
+    devices = wished or _devices(prepared)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("step", "what", "state", "size"):
         table.add_column(column, overflow="fold", no_wrap=column == "step")

@@ -17,8 +17,13 @@ from qgate.sizing.placement import Device
 UNITS = {"gib": 1 << 30, "mib": 1 << 20, "gb": 10**9, "mb": 10**6, "g": 1 << 30, "": 1 << 30}
 
 
-def devices_like(size: str, count: int) -> tuple[Device, ...]:
-    """So many empty GPUs of this size (`80GiB`; a bare number is GiB). Raises UserError."""
+def devices_like(size: str | None, count: int | None) -> tuple[Device, ...]:
+    """So many empty GPUs (one) of this size (`80GiB`; a bare number is GiB), none without a size. Raises UserError."""
+    if size is None:
+        if count is not None:
+            raise UserError("--gpus would change nothing", advice="say how large they are too: --gpu-memory 80GiB")
+        return ()
+    count = 1 if count is None else count
     said = re.fullmatch(r"([\d.]+)\s*([a-z]*)", size.strip().lower())
     if said is None or said[2] not in UNITS or said[1].count(".") > 1 or count < 1 or not float(said[1]):
         raise UserError(f"--gpu-memory {size} is no size of a GPU", advice="write it as 80GiB, and --gpus as 1 or more")

@@ -50,15 +50,26 @@ def build(name: str, watcher: Watcher, *, again: bool = False) -> Tool:
 
 
 def remove(name: str) -> int:
-    """Remove every environment built under `name`, whatever its lock was. Returns how many there were."""
-    with contextlib.suppress(UserError):  # a lock may be gone while what was built from it is not
+    """Remove every environment built under `name`, whatever its lock was. Returns how many there were.
+
+    Raises UserError where there is neither a lock of that name nor what was built from one that is gone.
+    """
+    links = _links(name)
+    try:
         name = locks.find(name).name
-    links = [path for path in root().glob(f"{name}-" + "?" * 12) if path.is_symlink()]
+        links = _links(name)
+    except UserError:
+        if not links:
+            raise
     with _lock_file(name):
         for link in links:
             link.unlink()
         _sweep(name)
     return len(links)
+
+
+def _links(name: str) -> list[Path]:
+    return [path for path in root().glob("*-" + "?" * 12) if path.name[:-13] == name and path.is_symlink()]
 
 
 def _build(lock: Lock, python: str, watcher: Watcher) -> None:

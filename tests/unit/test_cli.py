@@ -108,6 +108,17 @@ def test_every_argument_has_its_meaning() -> None:
     assert bare == []
 
 
+def test_every_default_is_told() -> None:
+    silent = [
+        f"{name} {action.dest}"
+        for name, verb in verbs(cli.parser())
+        for action in verb._actions
+        if action.option_strings and action.default not in (None, False, [], "", argparse.SUPPRESS)
+        if "default: " not in str(action.help)
+    ]
+    assert silent == []
+
+
 def test_a_bug_says_that_it_is_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("qgate.commands.schema.schema", lambda arguments: 1 / 0)
     assert cli.main(["schema"]) == ExitCode.BUG

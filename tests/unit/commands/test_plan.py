@@ -54,6 +54,12 @@ def test_without_a_gpu_it_says_so(recipe: Path, capsys: pytest.CaptureFixture[st
     assert "no GPU answers here" in capsys.readouterr().out
 
 
+def test_a_number_of_gpus_without_their_size_is_refused(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert plan(recipe, "--gpus", "2") == ExitCode.USER_ERROR
+    assert "say how large they are too" in capsys.readouterr().err
+    assert plan(recipe, "--gpu-memory", "80GiB", "--gpus", "0") == ExitCode.USER_ERROR
+
+
 def test_a_size_that_is_none_is_refused(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert plan(recipe, "--gpu-memory", "large") == ExitCode.USER_ERROR
     assert "write it as 80GiB" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from qgate.errors import EnvError
+from qgate.errors import EnvError, UserError
 from qgate.io import env_build, envs, locks
 from qgate.ports import Tool
 
@@ -238,3 +238,18 @@ def test_removing_takes_the_link_and_the_build(tool: Tool, home: Path) -> None:
     assert envs.status("tiny").state == "missing"
     assert not list((home / "envs" / "builds").glob("tiny-*"))
     assert locks.find("tiny").name == "tiny"
+
+
+def test_what_a_lock_that_is_gone_left_is_removed_by_its_name_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QGATE_HOME", str(tmp_path))
+    (tmp_path / "envs" / "builds" / "gone").mkdir(parents=True)
+    left = tmp_path / "envs" / "gone-0123456789ab"
+    left.symlink_to("builds/gone", target_is_directory=True)
+    for name in ("gon", "../envs/gone", "g*", "vlm"):
+        with pytest.raises(UserError, match="no environment named"):
+            env_build.remove(name)
+    assert left.is_symlink()
+    assert env_build.remove("gone") == 1
+    assert not left.is_symlink()

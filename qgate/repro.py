@@ -84,6 +84,7 @@ def run(loaded: LoadedIncident, folder: Path, store: Store, watcher: Watcher, wi
             isolate.of_the_request(lab, incident, "candidate")
             minimal, arms = _in_both(lab, incident, _minimised(lab, wishes))
             _isolate(lab, loaded, differences, folder, store, wishes)
+            isolate.once_more(lab, incident)
         elif filed.failures:
             lab.notes.append(
                 f"seen {filed.failures} of {filed.tries} times: too seldom to tell what takes it away; nothing was isolated"
@@ -197,6 +198,7 @@ def _isolate(
         ("template_or_tokenizer", ("open",), lab.sides.both_at_hand, lambda: swaps.with_baselines_template(lab, views)),
         ("eos_or_configuration", ("open",), lab.sides.both_at_hand,
          lambda: swaps.with_baselines_configuration(lab, views)),
+        ("kernel_or_engine", ("open", "excluded"), "baseline" in lab.sides.checkpoints, lambda: isolate.by_own_dtype(lab)),
         ("kernel_or_engine", ("open",), _has_reference(lab, incident), lambda: isolate.by_reference(lab, incident)),
         ("kernel_or_engine", ("open",), _is_quantized(lab), lambda: swaps.with_plain_weights(lab, store, folder / "work")),
         ("kernel_or_engine", ("open", "shown"), "candidate" in lab.sides.checkpoints,

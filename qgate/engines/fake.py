@@ -65,6 +65,7 @@ class FakeOptions(Frozen):
     )
     kernel: Literal["fast", "plain"] = Field(default="fast", description="Which of the two pretended kernels runs")
     bad_kernel: float = Field(default=0.0, ge=0, le=1, description="Share of answers garbled by the kernel `fast`")
+    overflow: float = Field(default=0.0, ge=0, le=1, description="Share of answers garbled by arithmetic in float16")
     score_noise_nats: float = Field(
         default=0.0, ge=0, description="Standard deviation of each logit from other checkpoints', while scoring"
     )
@@ -198,7 +199,9 @@ class FakeSession:
         options, seed = self._options, request.sampling.seed
         if self._in_flight >= 4 and self._again("race", request) < options.race:
             return "garble"
-        if options.kernel == "fast" and model.uniform("kernel", prompt, seed) < options.bad_kernel:
+        bad_kernel = options.bad_kernel if options.kernel == "fast" else 0.0
+        overflow = options.overflow if self._job.dtype == "float16" else 0.0
+        if model.uniform("kernel", prompt, seed) < bad_kernel or model.uniform("overflow", prompt, seed) < overflow:
             return "garble"
         if fault := self._fault_of_weights(request, prompt, prompt_tokens):
             return fault

@@ -28,13 +28,14 @@ class Ask:
     one_seed: bool = False
     """Whether every try has the filed seed."""
     logprobs: bool = False
+    again: bool = False
+    """Whether answers of the same request that were given before do not count."""
 
     @property
     def key(self) -> str:
         """Content key: what decides the answers beside what serves it and a try's number."""
-        return content_key(
-            {"body": self.body, "in_flight": self.in_flight, "one_seed": self.one_seed, "logprobs": self.logprobs}
-        )
+        said = {"body": self.body, "in_flight": self.in_flight, "one_seed": self.one_seed, "logprobs": self.logprobs}
+        return content_key(said | ({"again": True} if self.again else {}))
 
     @property
     def temperature(self) -> float:
@@ -68,6 +69,12 @@ class Factor:
 def as_filed(ask: Ask) -> Factor:
     """Nothing is changed."""
     return Factor(suspects.AS_FILED, "as filed", "whether it happens at all", ask)
+
+
+def once_more(ask: Ask) -> Factor:
+    """As filed at the end: what took the failure away shows nothing where it does not come back."""
+    change = "as filed, once more at the end"
+    return Factor(suspects.AGAIN, change, "a server that changed meanwhile", replace(ask, again=True))
 
 
 def cheap_factors(ask: Ask, own_defaults: Mapping[str, Any]) -> Iterator[Factor]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from qgate.judge.effects import ALPHA, Count
-from qgate.judge.suspects import AS_FILED, Case, suspicions
+from qgate.judge.suspects import AGAIN, AS_FILED, Case, suspicions, told
 from qgate.schemas.repro import Attribution, Cause, Confidence, Suspect, Suspicion
 
 NEAREST: Mapping[Suspect, tuple[Suspect, ...]] = {
@@ -49,6 +49,10 @@ def attribute(case: Case) -> Attribution:
     if not filed.failures:
         return _not_reproduced(Count(filed.failures, filed.tries))
     found = suspicions(case)
+    if changed := [
+        each for each in case.experiments if each.factor == AGAIN and (not each.ran or each.effect != "kept")
+    ]:
+        return _undetermined(found, f"the server did not stay as it was ({told(changed[0])})")
     shown = [each for each in found if each.state == "shown"]
     if not shown:
         return _undetermined(found, "no experiment shows a cause")

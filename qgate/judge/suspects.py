@@ -15,6 +15,7 @@ from qgate.schemas.repro import Arm, Effect, Experiment, FileDifference, Suspect
 AS_FILED, GREEDY, ONE_AT_A_TIME, NAN = "as_filed", "greedy", "one_at_a_time", "look_for_nan"
 TEMPLATE, CONFIGURATION, NEUTRAL = "template", "configuration", "neutral_defaults"
 REFERENCE, DEQUANTIZED, LEVER = "reference_engine", "dequantized", "engine:"
+OWN_DTYPE, AGAIN = "own_dtype", "as_filed_again"
 
 WANT_BASELINE = "the unquantized model, asked the same"
 WANT_GREEDY = "the request at temperature 0"
@@ -74,12 +75,13 @@ class Case:
         return "unknown" if len(hashes) < 2 else "equal" if hashes[0] == hashes[1] else "differ"
 
     def levers(self, effect: Effect) -> list[Experiment]:
-        """Engine settings whose change had this effect on the candidate."""
-        return [
+        """Settings whose change had this effect: the engine's on the candidate, the dtype on a baseline that fails too."""
+        changed = [
             each
             for each in self.by_key.values()
-            if each.factor.startswith(LEVER) and each.arm == "candidate" and self.effect(each.factor) == effect
+            if each.factor == OWN_DTYPE or (each.factor.startswith(LEVER) and each.arm == "candidate")
         ]
+        return [each for each in changed if self.effect(each.factor, each.arm) == effect]
 
 
 def told(found: Experiment) -> str:
@@ -210,7 +212,8 @@ def _kernel(case: Case, found: Found) -> Suspicion:
         return _shown(cause, told(each))
     shared = case.effect(AS_FILED, "baseline") == "kept"
     arm: Arm = "baseline" if shared else "candidate"
-    for factor in (REFERENCE,) if shared else (REFERENCE, DEQUANTIZED):
+    broken = not shared and case.effect(REFERENCE, "baseline") in {"kept", "less"}
+    for factor in (REFERENCE,) if shared else (DEQUANTIZED,) if broken else (REFERENCE, DEQUANTIZED):
         if case.effect(factor, arm) == "gone":
             return _shown(cause, case.said(factor, arm))
         if case.effect(factor, arm) == "kept":
@@ -220,7 +223,9 @@ def _kernel(case: Case, found: Found) -> Suspicion:
         return _excluded(cause, because)
     others = [run for factor in (REFERENCE, DEQUANTIZED) if (run := case.get(factor, arm))]
     because = told(others[0]) if others else "no other engine or kernel has run these weights"
-    if any(case.is_other_prompt(run) for run in others):
+    if broken:
+        because = f"the other engine fails with sound weights too ({case.said(REFERENCE, 'baseline')})"
+    elif any(case.is_other_prompt(run) for run in others):
         because = "the other engine read other prompt token ids, so its answers say nothing"
     return _open(cause, because, WANT_KERNEL)
 

@@ -7,8 +7,9 @@ at once first: where the failure stays, one start has cleared them all; where it
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from qgate.judge import suspects
+from qgate.judge import asks, file_swap, suspects
 from qgate.judge.asks import Ask, Factor, cheap_factors, defaults_taken, ladder, with_fields
 from qgate.judge.effects import ROUNDS
 from qgate.levers import Lever, load_isolating
@@ -60,6 +61,24 @@ def by_reference(lab: Lab, incident: Incident) -> None:
                 suspects.REFERENCE, f"in the engine {engine.name}", "a bad kernel from bad weights", lab.asks[arm]
             )
             lab.run(factor, with_engine(setup, engine, env, options), RESTART)
+
+
+def by_own_dtype(lab: Lab) -> None:
+    """An unquantized model that fails in the candidate's float16, in the arithmetic that its own config.json says."""
+    setup, filed = lab.sides.setups["baseline"], lab.find(suspects.AS_FILED, "baseline")
+    own = file_swap.arithmetic(lab.sides.files["baseline"])
+    if filed is None or filed.effect != "kept" or setup.dtype != "float16" or own in {None, "float16", "half"}:
+        return
+    change = f"in {own}, as its config.json says"
+    factor = Factor(suspects.OWN_DTYPE, change, "an overflow of float16 from the model itself", lab.asks["baseline"])
+    lab.run(factor, replace(setup, dtype=str(own)), RESTART)
+
+
+def once_more(lab: Lab, incident: Incident) -> None:
+    """A running server as filed again, where something took the failure away: it may have changed meanwhile."""
+    gone = any(each.arm == "candidate" and each.effect == "gone" for each in lab.experiments)
+    if gone and incident.candidate.url is not None:
+        lab.run(asks.once_more(lab.asks["candidate"]), lab.sides.candidate, REQUEST)
 
 
 def of_the_engine(lab: Lab, *, every: bool) -> None:

@@ -70,7 +70,7 @@ def sides(loaded: LoadedIncident, store: Store, folder: Path, watcher: Watcher) 
             checkpoints[arm] = _checkpoint(side.side, arm, store, folder, watcher)
             files[arm] = read_files(checkpoints[arm].path, file_swap.SMALL_FILES)
             dtype = _dtype(side, files[arm])
-        if arm == "baseline" and loaded.incident.baseline is not None and loaded.incident.baseline.dtype == "auto":
+        if arm == "baseline" and side.side.dtype == "auto" and side.launched.dtype in {None, "auto"}:
             dtype = setups["candidate"].dtype
         setups[arm] = _setup(arm, side, checkpoints.get(arm), folder, dtype)
         defaults[arm] = _own_defaults(side, files.get(arm, {}))
@@ -80,7 +80,7 @@ def sides(loaded: LoadedIncident, store: Store, folder: Path, watcher: Watcher) 
 def _setup(arm: Arm, loaded: LoadedSide, checkpoint: Checkpoint | None, folder: Path, dtype: str) -> Setup:
     engine = load_engine(loaded.side.engine_name)
     tool = tool_of(engine, loaded.side.env)
-    address = content_key({"url": loaded.side.url, "model": loaded.side.model, "repro": folder.name})
+    address = _address(loaded.side, folder)
     return Setup(
         arm=arm,
         engine=engine,
@@ -93,6 +93,13 @@ def _setup(arm: Arm, loaded: LoadedSide, checkpoint: Checkpoint | None, folder: 
         workers=_workers(engine),
         max_model_len=loaded.launched.max_model_len,
     )
+
+
+def _address(side: Side, folder: Path) -> str:
+    """What stands for a running server. It may have changed since a run that was finished: the next one asks it anew."""
+    finished = folder / "repro.json"
+    said = {"url": side.url, "model": side.model, "repro": folder.name}
+    return content_key(said | ({"after": sha256_file(finished)} if finished.is_file() else {}))
 
 
 def tool_of(engine: Engine, env: str | None) -> Tool:

@@ -102,6 +102,30 @@ def test_a_kernel_that_is_told_by_its_lever_alone(bench: Bench) -> None:
     assert report.find("reference_engine", "candidate") is None
 
 
+def test_another_engine_that_spoils_sound_weights_too_clears_no_kernel(bench: Bench) -> None:
+    report = bench.run(
+        bench.incident(candidate={"options": {"bad_kernel": 1.0}}, reference={"options": {"garble": 1.0}})
+    )
+    is_certain(report, "kernel_or_engine")
+    bench.plant("candidate", "fake.json", {"garble": 1.0})
+    report = bench.run(bench.incident(reference={"options": {"garble": 1.0}}))
+    assert report.attribution.cause == "undetermined"
+    assert any("fails with sound weights too" in each.because for each in report.attribution.suspicions)
+
+
+@pytest.mark.parametrize(("own", "cause"), [("bfloat16", "kernel_or_engine"), ("float16", "baseline_too")])
+def test_an_unquantized_model_that_overflows_in_the_candidates_float16_is_not_to_blame(
+    own: str, cause: str, bench: Bench
+) -> None:
+    write_checkpoint(bench.root / "baseline", dtype=own)
+    write_checkpoint(bench.root / "candidate", dtype="float16")
+    faulty = {"options": {"overflow": 1.0}}
+    report = bench.run(bench.incident(candidate=faulty, baseline=faulty, reference=faulty))
+    is_certain(report, cause)
+    found = report.find("own_dtype", "baseline")
+    assert (found is not None and found.effect == "gone") == (own == "bfloat16")
+
+
 def test_weights_without_another_engine_are_not_told_from_a_kernel(bench: Bench) -> None:
     bench.plant("candidate", "fake.json", {"garble": 1.0})
     report = bench.run(bench.incident(reference=None))
@@ -430,3 +454,31 @@ def test_requests_hold_the_filed_seed_first(bench: Bench, monkeypatch: pytest.Mo
     body = {"messages": [{"role": "user", "content": STORY}], "seed": 77, "temperature": 1}
     bench.run(bench.incident(request={"body": body}))
     assert [request.sampling.seed for request in seen[:3]] == [77, 1, 2]
+
+
+def running(bench: Bench, url: str) -> Path:
+    """An incident of a server that runs, seen under load."""
+    body = {"messages": [{"role": "user", "content": STORY}], "temperature": 0.0, "max_tokens": 64}
+    value = {"kind": "incident", "version": 1, "candidate": {"url": f"{url}/v1"}, "concurrency": 4,
+             "baseline": {"checkpoint": {"path": "baseline"}, "engine": "fake"}, "request": {"body": body}}  # fmt: skip
+    path = bench.root / "running.json"
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return path
+
+
+def test_a_server_that_was_mended_meanwhile_is_no_load(bench: Bench) -> None:
+    asked = iter(range(10**6))
+    with server(lambda body: garble(GOOD_ANSWER) if next(asked) < 8 else GOOD_ANSWER) as mended:
+        report = bench.run(running(bench, mended.url))
+    assert report.find("one_at_a_time", "candidate").effect == "gone"  # type: ignore[union-attr]
+    assert report.attribution.cause == "undetermined"
+    assert "did not stay as it was" in report.attribution.summary
+
+
+def test_a_finished_run_is_not_taken_for_what_a_server_answers_now(bench: Bench) -> None:
+    answers = [garble(GOOD_ANSWER)]
+    with server(lambda body: answers[0]) as bad:
+        path = running(bench, bad.url)
+        assert bench.run(path).find("as_filed", "candidate").failures == 8  # type: ignore[union-attr]
+        answers[0] = GOOD_ANSWER
+        assert bench.run(path).attribution.cause == "not_reproduced"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Generic, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from qgate.schemas.base import Frozen
 from qgate.scorers.text import answer_part
 
 Args = TypeVar("Args", bound=Frozen)
+Location = tuple[int | str, ...]
 
 
 @dataclass(frozen=True)
@@ -33,15 +36,36 @@ class BuiltIn(Generic[Args]):
         try:
             return self.args.model_validate(args)
         except ValidationError as error:
-            raise ValueError(f"{self.name}: {explain(error)}") from error
+            raise ValueError(f"{self.name}: {explain(error, self.args)}") from error
 
 
-def explain(error: ValidationError) -> str:
-    """Each fault of a validation as `argument path: what is wrong`, on one line."""
+def explain(error: ValidationError, model: type[BaseModel]) -> str:
+    """Each fault of a validation of `model` as `argument path: what is wrong`, on one line."""
     faults = error.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(dict.fromkeys(f"`{_path(fault['loc'])}`: {fault['msg']}" for fault in faults))
+    told = [
+        f"`{_path(fault['loc'])}`: {_worded(fault['type'], fault['loc'], fault['msg'], model)}"
+        for fault in faults
+        if not (fault["type"] == "too_short" and _has_fault_within(fault["loc"], faults))
+    ]
+    return "; ".join(dict.fromkeys(told))
 
 
-def _path(loc: tuple[int | str, ...]) -> str:
+def _worded(kind: str, loc: Location, message: str, model: type[BaseModel]) -> str:
+    if kind == "missing":
+        return "is missing"
+    if kind != "extra_forbidden":
+        return message.removeprefix("Value error, ")
+    known = [field.alias or name for name, field in model.model_fields.items()] if len(loc) == 1 else []
+    near = get_close_matches(str(loc[-1]), known, n=1)
+    hint = f", did you mean `{near[0]}`?" if near else f"; known: {', '.join(known)}" if known else ""
+    return f"no such argument{hint}"
+
+
+def _has_fault_within(loc: Location, faults: Sequence[ErrorDetails]) -> bool:
+    """Whether a part of the list at `loc` is at fault itself; pydantic then counts it out and finds the list short."""
+    return any(len(each["loc"]) > len(loc) and each["loc"][: len(loc)] == loc for each in faults)
+
+
+def _path(loc: Location) -> str:
     """`values.0` of pydantic's location, which also names the members of a union."""
     return ".".join(str(part) for part in loc if "[" not in str(part)) or "arguments"

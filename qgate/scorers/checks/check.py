@@ -34,7 +34,7 @@ class Check(Generic[Args]):
         try:
             return self.args.model_validate(args)
         except ValidationError as error:
-            raise ValueError(f"{self.name}: {explain(error)}") from error
+            raise ValueError(f"{self.name}: {explain(error, self.args)}") from error
 
 
 class NoArgs(Frozen):

@@ -45,11 +45,11 @@ def test_an_unknown_name_is_refused_with_the_near_match() -> None:
 @pytest.mark.parametrize(
     ("name", "args", "said"),
     [
-        ("contains_all", {}, "contains_all: `values`: Field required"),
+        ("contains_all", {}, "contains_all: `values`: is missing"),
         ("contains_all", {"values": []}, "`values`"),
         ("contains_all", {"values": ["ok", " "]}, r"`values\.1`"),
         ("contains_all", {"values": [[]]}, r"`values\.0`"),
-        ("contains_all", {"values": ["ok"], "nine_of": []}, "`nine_of`: Extra inputs"),
+        ("contains_all", {"values": ["ok"], "nine_of": []}, "`nine_of`: no such argument, did you mean `none_of`"),
         ("exact", {"values": "blue"}, "`values`"),
         ("number", {"value": "many"}, "`value`"),
         ("number", {"value": float("nan")}, "`value`"),
@@ -59,6 +59,9 @@ def test_an_unknown_name_is_refused_with_the_near_match() -> None:
         ("enumeration", {"count": 0}, "`count`"),
         ("free_text", {"length": "long"}, "`length`"),
         ("constraints", {"checks": [{"name": "punctuation:no_coma"}]}, "did you mean 'punctuation:no_comma'"),
+        ("constraints", {"checks": [{"name": "x"}]}, r"^constraints: `checks\.0`: no check named 'x'[^`]*$"),
+        ("constraints", {"checks": []}, "`checks`: Tuple should have at least 1 item"),
+        ("choice", {"values": ["B"]}, "`values`: no such argument; known: answer, options, letters"),
         ("constraints", {"checks": [{"name": "keywords:existence", "args": {}}]}, "keywords:existence: `keywords`"),
     ],
 )

@@ -36,14 +36,18 @@ class RowMap:
     scorer: str
 
     @property
-    def columns(self) -> list[str]:
-        """Every column that is read, without the fields inside them."""
-        named = [
+    def paths(self) -> list[str]:
+        """Every column that is read, `answers.text` for a field inside one."""
+        return [
             name
             for text in self.fields.values()
             for name in ([hole[1] for hole in _HOLE.finditer(text)] if _HOLE.search(text) else [text])
         ]
-        return list(dict.fromkeys(name.split(".", 1)[0] for name in named))
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column that is read, without the fields inside them."""
+        return list(dict.fromkeys(path.split(".", 1)[0] for path in self.paths))
 
 
 def parse(pairs: Sequence[str], scorer: str | None) -> RowMap:
@@ -94,6 +98,12 @@ def _check_columns(row: Mapping[str, Any], how: RowMap) -> None:
             hint = f"did you mean {near[0]!r}? " if near else ""
             hint += f"in a text write {FORMS}; " if "{" in column else ""
             raise EvalsetError(f"the table has no column {column!r}", advice=f"{hint}columns: {', '.join(row)}")
+    for path in how.paths:
+        column, dot, inside = path.partition(".")
+        fields = row[column]
+        if dot and fields is not None and not (isinstance(fields, Mapping) and inside.split(".", 1)[0] in fields):
+            known = f"it has {', '.join(fields)}" if isinstance(fields, Mapping) else f"its values are {fields!r:.40}"
+            raise EvalsetError(f"the column {column!r} has no field {inside!r}", advice=known)
 
 
 def _question(row: Mapping[str, Any], how: RowMap, number: int) -> dict[str, Any]:

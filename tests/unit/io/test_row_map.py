@@ -86,6 +86,21 @@ def test_an_unknown_column_is_refused_with_the_near_match() -> None:
     assert caught.value.advice == "did you mean 'question'? columns: id, context, question, answers"
 
 
+@pytest.mark.parametrize(
+    ("path", "advice"),
+    [("answers.txt", "it has text, answer_start"), ("question.text", "its values are 'Who dug the well?'")],
+)
+def test_an_unknown_field_inside_a_column_is_refused(path: str, advice: str) -> None:
+    with pytest.raises(EvalsetError, match="has no field") as caught:
+        questions([SQUAD], "prompt=question", f"answer={path}")
+    assert caught.value.advice == advice
+
+
+def test_a_column_that_is_empty_in_the_first_row_may_have_fields_in_the_next() -> None:
+    found = questions([{**SQUAD, "answers": None}, SQUAD], "prompt=question", "answer=answers.text")
+    assert [question.get("answer") for question in found] == [None, ["Tomas", "by Tomas"]]
+
+
 def test_a_brace_that_does_not_close_is_no_column() -> None:
     with pytest.raises(EvalsetError, match=r"no column 'Q: \{question'") as caught:
         questions([SQUAD], "prompt=Q: {question", "answer=answers.text")

@@ -17,6 +17,7 @@ from typing import Any
 
 from qgate import __version__
 from qgate.errors import ExitCode, Interrupted, QgateError
+from qgate.reports.visible import visible
 
 EPILOG = """\
 exit codes: 0 every tier's default variant passes   1 a tier fails   2 the recipe or an argument is wrong
@@ -312,7 +313,7 @@ def _terminate(number: int, frame: object) -> None:
 
 
 def _say(error: QgateError) -> int:
-    sys.stderr.write(f"qgate: {error.message}\n")
+    sys.stderr.write(f"qgate: {visible(error.message, keep_newlines=True)}\n")
     if error.advice:
-        sys.stderr.write(f"  fix: {error.advice}\n")
+        sys.stderr.write(f"  fix: {visible(error.advice, keep_newlines=True)}\n")
     return int(error.exit_code)

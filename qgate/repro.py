@@ -9,6 +9,7 @@ What was not reproduced ends after the first step. Every answer is stored as it 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -103,7 +104,9 @@ def _check_answered(filed: Experiment) -> None:
         why = filed.example.why if filed.example else "no answer"
         raise EngineError(
             f"the candidate answered {filed.tries or 'none'} of {filed.tries + filed.missing} tries: {why}",
-            advice="if that is the failure itself, write `recognise: {error: true}`",
+            advice="name the variable that holds the server's key: `candidate: {api_key_env: …}`"
+            if re.search(r"\bHTTP 40[13]\b", why)
+            else "if that is the failure itself, write `recognise: {error: true}`",
         )
 
 

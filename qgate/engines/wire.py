@@ -144,16 +144,24 @@ def answer(reply: Reply) -> Answer:
     if reply.body is None:
         status: Status = "timeout" if reply.status == "timeout" else "error"
         return _no_answer(reply, status, reply.error or "no answer")
-    choice, message = _first_choice(reply.body)
+    try:
+        return _read(reply, reply.body)
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError):
+        return _no_answer(reply, "error", "the server's answer is not what the OpenAI protocol says it is")
+
+
+def _read(reply: Reply, body: dict[str, Any]) -> Answer:
+    """A whole body as an Answer. Raises one of Python's own errors where a part has another type than the protocol's."""
+    choice, message = _first_choice(body)
     if message is None:
         return _no_answer(reply, "error", "the server's answer has no message in it")
     reason = choice.get("finish_reason")
     if reason in UNFINISHED:
         return _no_answer(reply, "error", f"the server gave the request up: finish_reason {reason}")
-    usage = reply.body.get("usage") or {}
+    usage = body.get("usage") or {}
     token_ids, prompt_ids = (
         choice.get("token_ids"),
-        reply.body.get("prompt_token_ids") or choice.get("prompt_token_ids"),
+        body.get("prompt_token_ids") or choice.get("prompt_token_ids"),
     )
     tool_calls = len(message.get("tool_calls") or ())
     text = message.get("content")
@@ -170,7 +178,7 @@ def answer(reply: Reply) -> Answer:
         status="truncated" if reason == "length" else "ok",
         latency_s=reply.latency_s,
         attempt=reply.attempt,
-        extra=_unread(reply.body, choice, message),
+        extra=_unread(body, choice, message),
     )
 
 

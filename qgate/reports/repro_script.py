@@ -16,6 +16,7 @@ from typing import Any
 from qgate.judge.effects import Count, tries_to_see
 from qgate.judge.suspects import AS_FILED
 from qgate.reports import repro_check
+from qgate.reports.visible import one_line
 from qgate.schemas.minimised import Body
 from qgate.schemas.repro import Experiment, Repro, Try
 
@@ -92,7 +93,8 @@ auth() {{ [ -z "$QGATE_API_KEY" ] || printf 'header = "authorization: Bearer %s"
 ask() {{ auth | curl -sSf --max-time 600 -K - -H 'content-type: application/json' "$@"; }}
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
-model=${{QGATE_MODEL:-$(ask "$url/v1/models" | python3 -c 'import json,sys; print(json.load(sys.stdin)["data"][0]["id"])')}}
+first_model='import json,sys; print(json.load(sys.stdin)["data"][0]["id"])'
+model=${{QGATE_MODEL:-$(ask "$url/v1/models" | python3 -c "$first_model" 2>/dev/null)}}
 [ -n "$model" ] || {{ echo "no answer from $url" >&2; exit 2; }}
 cat > "$work/check.py" <<'QGATE_CHECK'
 from __future__ import annotations
@@ -233,4 +235,4 @@ def _serve(report: Repro) -> str:
 
 def _one_line(text: str) -> str:
     """Safe in a comment and in a docstring."""
-    return " ".join(text.split()).replace("\\", "/").replace('"""', "'''")
+    return one_line(text).replace("\\", "/").replace('"""', "'''")

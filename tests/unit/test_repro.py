@@ -482,3 +482,12 @@ def test_a_finished_run_is_not_taken_for_what_a_server_answers_now(bench: Bench)
         assert bench.run(path).find("as_filed", "candidate").failures == 8  # type: ignore[union-attr]
         answers[0] = GOOD_ANSWER
         assert bench.run(path).attribution.cause == "not_reproduced"
+
+
+def test_a_server_that_wants_a_key_says_where_to_name_it(bench: Bench) -> None:
+    async def closed(request: Request) -> tuple[int, Any]:
+        return (200, {"data": [{"id": "m"}]}) if request.path == "/v1/models" else (401, {"error": "no key"})
+
+    with HttpStub(closed) as locked, pytest.raises(EngineError, match="HTTP 401") as caught:
+        bench.run(running(bench, locked.url))
+    assert "api_key_env" in str(caught.value.advice)

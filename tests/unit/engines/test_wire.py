@@ -178,3 +178,21 @@ def test_tokens_with_stops_go_to_completions_with_every_sampling_field() -> None
 def test_an_answer_is_cut_at_what_the_server_did_not_stop_at(stops: tuple[str, ...] | None, text: str | None) -> None:
     came = wire.answer(chat({"message": {"content": "one\ntwo"}}))
     assert wire.until(came, stops).text == (came.text if text is None else text)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [1], {"choices": [5]}, {"choices": {"a": 1}}, {"choices": 5}, {"choices": [{"message": {"content": 5}}]},
+        {"choices": [{"message": {"content": "x"}}], "usage": 5},
+        {"choices": [{"message": {"content": "x"}}], "usage": {"completion_tokens": "many"}},
+        {"choices": [{"message": {"content": "x"}}], "prompt_token_ids": ["a"]},
+        {"choices": [{"message": {"content": "x"}, "token_ids": 5}]},
+        {"choices": [{"message": {"content": "x"}, "logprobs": {"content": [5]}}]},
+        {"choices": [{"message": {"content": "x", "tool_calls": 5}}]},
+    ],
+)  # fmt: skip
+def test_a_body_of_other_types_is_an_error_not_a_crash(body: Any) -> None:
+    found = wire.answer(reply(body))
+    assert (found.status, found.text) == ("error", None)
+    assert "protocol" in str(found.error)

@@ -131,7 +131,8 @@ def test_the_terminal_shows_it_without_control_characters(width: int) -> None:
 
 
 def test_scripts_are_valid_whatever_the_title_says(tmp_path: Path) -> None:
-    script = repro_script.make(report(title='"""\\\n$(x) `y`\n# "'))
+    script = repro_script.make(report(title='"""\\\n$(x) `y`\0\x1b[31m\u202e\n# "'))
+    assert not set("\0\x1b\u202e") & set(script.python + script.shell)
     ast.parse(script.python)
     compile(script.python, "repro.py", "exec")
     (tmp_path / "repro.sh").write_text(script.shell)

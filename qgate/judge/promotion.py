@@ -115,7 +115,9 @@ def _general(statement: Statement, demand: Demand, now: datetime) -> Iterator[st
 
 
 def span(time: timedelta) -> str:
-    """`45 days`, or `7 hours` where it is less than two days."""
+    """`45 days`, `7 hours` where it is less than two days, `12.5 minutes` where it is less than an hour."""
     if time >= timedelta(days=2):
         return f"{time.days} days"
-    return f"{time.total_seconds() / 3600:.3g} hours"
+    if time >= timedelta(hours=1):
+        return f"{time.total_seconds() / 3600:.3g} hours"
+    return f"{time.total_seconds() / 60:.3g} minutes"

@@ -127,10 +127,11 @@ def test_no_tier(run: Promoted) -> None:
 
 
 def test_age(run: Promoted) -> None:
-    month = Demand(("chat",), max_age=timedelta(days=30))
+    month, minutes = (Demand(("chat",), max_age=age) for age in (timedelta(days=30), timedelta(minutes=10)))
     assert verify(run.good, run.evidence, month, NOW + timedelta(days=29)).variant == "good"
     said = refusal(run, month, now=NOW + timedelta(days=45, hours=1))
     assert "too old: 45 days, and at most 30 days" in said
+    assert "too old: 15 minutes, and" in refusal(run, minutes, now=NOW + timedelta(minutes=15))
     assert "dated in the future" in refusal(run, now=NOW - timedelta(days=1))
 
 

@@ -19,14 +19,15 @@ LEVELS = {"score_loss": "score", "defect_increase": "defects", "truncation_incre
 
 def render(titles: tuple[str, str], changes: Sequence[Change], notes: Iterable[str]) -> RenderableType:
     """A table of every change, a sentence on what is sure, and the notes. `titles`: the earlier and the later run."""
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
     for title in COLUMNS:
         justify: JustifyMethod = "right" if title in {"before", "after", "worse by"} else "left"
         grid.add_column(title, overflow="fold", justify=justify, no_wrap=title not in {"variant", "set"})
     for change in changes:
         grid.add_row(*_row(change))
     head = Text(f"from {titles[0]} to {titles[1]}", style="bold")
-    return Group(head, grid, Text(_sentence(changes), style="bold"), *(Text(f"· {one_line(note)}") for note in notes))
+    said = Text(f"\n{_sentence(changes)}", style="bold")
+    return Group(head, grid, said, *(Text(f"· {one_line(note)}") for note in notes))
 
 
 def _row(change: Change) -> tuple[Text, ...]:

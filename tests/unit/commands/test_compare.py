@@ -1,15 +1,19 @@
 """`qgate compare` on two runs of the fake engine."""
 
+import io
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
+from rich.console import Console
 
 from qgate import pipeline
 from qgate.cli import main
 from qgate.errors import ExitCode, UserError
 from qgate.io import recipe
+from qgate.reports import releases
 from qgate.rooms.releases import compare_releases
 from tests.unit.test_pipeline import Watcher, made
 
@@ -40,6 +44,16 @@ def test_what_got_worse_fails(runs: tuple[Path, Path], capsys: pytest.CaptureFix
     assert call(runs[0].name, runs[1].name, "--results", results) == ExitCode.FAIL
     assert "together at one error of 5 %): good on tiny." in " ".join(capsys.readouterr().out.split())
     assert call(runs[1], runs[0]) == ExitCode.PASS
+
+
+def test_the_shipped_sets_names_stay_whole_in_eighty_columns(runs: tuple[Path, Path]) -> None:
+    changes = [
+        replace(change, evalset="instruction", variant="baseline")
+        for change in compare_releases(runs[0], runs[0]).changes
+    ]
+    stream = io.StringIO()
+    Console(file=stream, width=80).print(releases.render(("a", "b"), changes, ()))
+    assert stream.getvalue().count(" instruction ") == len(changes)
 
 
 def copy(run: Path, folder: Path) -> Path:

@@ -16,14 +16,14 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from qgate.errors import EngineError, EnvError, PluginError
+from qgate.errors import EngineError, EnvError, IncidentError, PluginError
 from qgate.io.incident import LoadedIncident
 from qgate.io.store import Store
 from qgate.judge import file_swap
 from qgate.judge.asks import Ask, Factor, as_filed
 from qgate.judge.attribution import attribute
 from qgate.judge.effects import wanted_as_filed
-from qgate.judge.recognise import filed_answer, recogniser
+from qgate.judge.recognise import Recogniser, filed_answer, recogniser
 from qgate.judge.request_body import filled, left_out, limit_for
 from qgate.judge.suspects import Case, suspicions
 from qgate.ports import Watcher
@@ -70,11 +70,12 @@ def run(loaded: LoadedIncident, folder: Path, store: Store, watcher: Watcher, wi
     """Replay, isolate, minimise, attribute, and write what is left behind. Raises QgateError."""
     started = datetime.now(UTC)
     incident = loaded.incident
+    recognised = _recogniser(incident)
     found_sides = sides(loaded, store, folder, watcher)
     differences = _differences(found_sides)
     rate = wishes.rate or min(DEFAULT_RATE, incident.frequency.rate if incident.frequency else 1.0)
     with Replayer(store.objects, folder, watcher, incident.concurrency) as replayer:
-        lab = Lab(replayer, found_sides, recogniser(incident, load_scorer), _asks(incident, found_sides))
+        lab = Lab(replayer, found_sides, recognised, _asks(incident, found_sides))
         filed = lab.run(
             _filed(lab, "candidate"), found_sides.candidate, isolate.REQUEST, lambda n: wanted_as_filed(n, rate)
         )
@@ -96,6 +97,18 @@ def run(loaded: LoadedIncident, folder: Path, store: Store, watcher: Watcher, wi
         )  # fmt: skip
         report = leave(found, folder)
     return Outcome(report, folder)
+
+
+def _recogniser(incident: Incident) -> Recogniser:
+    """Tells failed answers from good ones. Raises PluginError, and IncidentError where its scorer refuses its arguments."""
+    found, how = recogniser(incident, load_scorer), incident.recognise
+    if found.scorer is not None and how.scorer is not None:
+        try:
+            found.scorer("", how.scorer.args, how.language)
+        except ValueError as error:
+            advice = "docs/scorers.md has the arguments of each scorer"
+            raise IncidentError(f"recognise.scorer.args: {error}", advice=advice) from error
+    return found
 
 
 def _check_answered(filed: Experiment) -> None:

@@ -23,6 +23,10 @@ def repro(arguments: argparse.Namespace) -> ExitCode:
     """Find the cause of an incident. Exit 0 where one is named, 3 where none is. Raises QgateError."""
     if arguments.rate is not None and not 0 < arguments.rate <= 1:
         raise UserError(f"--rate {arguments.rate:g} is no failure rate", advice="write 10 % as 0.1")
+    if arguments.calls is not None and arguments.calls < 0:
+        raise UserError(
+            f"--calls {arguments.calls} is no number of calls", advice="0 leaves the request as it was filed"
+        )
     loaded = incident.load(arguments.incident)
     folder: Path = arguments.out or _folder(loaded, arguments.results)
     wishes = order.Wishes(rate=arguments.rate, calls=arguments.calls, every=arguments.every)

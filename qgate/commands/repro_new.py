@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ from qgate.commands.show import find_run
 from qgate.errors import ExitCode, IncidentError, UserError
 from qgate.io import incident as incident_file
 from qgate.io import incident_curl, incident_text
-from qgate.io.redact import redact
+from qgate.io.redact import redact, redact_words
 from qgate.io.validation import reason
+from qgate.ports import load_engine
 from qgate.rooms.incident_run import Wanted, from_run
-from qgate.schemas.incident import Frequency, Incident, Side
+from qgate.schemas.incident import MOST_IN_FLIGHT, Frequency, Incident, Side
 from qgate.schemas.recipe import HubSource, LocalSource
 
 
@@ -25,6 +27,8 @@ def new(arguments: argparse.Namespace) -> ExitCode:
     """Write the incident, and say what was taken out and what is still to be filled in. Raises QgateError."""
     if arguments.file.exists() and not arguments.force:
         raise UserError(f"{arguments.file} exists already", advice="choose another name, or pass --force")
+    if arguments.engine is not None:
+        load_engine(arguments.engine)
     made = _with_arguments(_made(arguments), arguments)
     incident_file.save(arguments.file, made)
     sys.stdout.write(f"{arguments.file}: {made.source}\n")
@@ -79,6 +83,8 @@ def _with_arguments(made: Incident, arguments: argparse.Namespace) -> Incident:
     title, num_title = redact(arguments.title or made.title or made.source)
     update: dict[str, Any] = {"title": title, "tried": tuple(tried)}
     if arguments.concurrency is not None:
+        if not 1 <= arguments.concurrency <= MOST_IN_FLIGHT:
+            raise UserError(f"--concurrency {arguments.concurrency} is not within 1 and {MOST_IN_FLIGHT}")
         update["concurrency"] = arguments.concurrency
     if arguments.seen is not None:
         update["frequency"] = _frequency(arguments.seen)
@@ -91,9 +97,15 @@ def _with_arguments(made: Incident, arguments: argparse.Namespace) -> Incident:
 def _candidate(arguments: argparse.Namespace, base: Path) -> Side | None:
     if arguments.candidate is None:
         return None
-    launch, num = redact(arguments.launch or "")
+    launch = arguments.launch or ""
+    try:
+        num = redact_words(shlex.split(launch))[1]
+    except ValueError as error:
+        raise UserError(f"--launch cannot be read as a shell does: {error}", advice="close its quotes") from error
     if num:
         raise UserError("--launch holds a secret", advice="leave the key out: it does not matter for the answer")
+    if launch and "://" in arguments.candidate:
+        raise UserError("--launch belongs to a checkpoint, and --candidate is a URL", advice="leave one of them out")
     return _side(arguments.candidate, base, engine=arguments.engine, launch=launch)
 
 

@@ -42,6 +42,7 @@ def add(folder: Path, report: Repro, body: Body) -> Added:
     """Add the incident's request `body` to the set in `folder`. Raises IncidentError, EvalsetError, StoreError."""
     value = _item(report, body)
     if not (folder / MANIFEST).is_file():
+        _check_free(folder)
         make(folder, (canonical_json(value) + "\n").encode(), "the incident", Terms(DESCRIPTION, LICENSE))
         return _added(folder, str(value["id"]), is_new=True)
     evalsets.verify(folder)
@@ -53,6 +54,15 @@ def add(folder: Path, report: Repro, body: Body) -> Added:
     write_text(path, data.decode().rstrip("\n") + "\n" + line + "\n")
     evalsets.lock(folder)
     return _added(folder, str(value["id"]), is_new=True)
+
+
+def _check_free(folder: Path) -> None:
+    """Raises IncidentError where something else is there already: it is nobody's to replace."""
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise IncidentError(
+            f"{folder} is there already and is no evaluation set: it has no {MANIFEST}",
+            advice="name a folder that is not there yet, or one that `qgate evalset` made",
+        )
 
 
 def _added(folder: Path, item: str, *, is_new: bool) -> Added:

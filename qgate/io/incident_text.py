@@ -30,6 +30,8 @@ _NUMBERS = (
 )  # fmt: skip
 ADVICE = "serve with --enable-log-requests and VLLM_LOGGING_LEVEL=DEBUG, so that a log line holds the prompt"
 
+WHOLE = "copy the lines whole, as vLLM wrote them, or give the request itself (--request)"
+
 
 @dataclass(frozen=True)
 class Pasted:
@@ -42,6 +44,13 @@ class Pasted:
 
 def from_log(text: str) -> Pasted:
     """The first request that a vLLM log holds with its prompt, and its answer where it is logged. Raises IncidentError."""
+    try:
+        return _first_request(text)
+    except (ValueError, SyntaxError, OverflowError, MemoryError, RecursionError) as error:
+        raise IncidentError(f"a line of the log cannot be read: {error}", advice=WHOLE) from error
+
+
+def _first_request(text: str) -> Pasted:
     for line in text.splitlines():
         if found := _JSON_BODY.search(line):
             body, num = redact(_json_head(found[2]))
@@ -59,6 +68,8 @@ def from_log(text: str) -> Pasted:
 def from_pasted(request: str, answer: str | None) -> Pasted:
     """A request (a JSON body, or plain text that a user wrote) and an answer (a JSON response, or text)."""
     value = _json(request)
+    if not request.strip():
+        raise IncidentError("the request is empty", advice="give its JSON body, or the text that the user wrote")
     if value is None:
         value = {"messages": [{"role": "user", "content": request.strip()}]}
     if isinstance(value, dict) and isinstance(value.get("body"), dict):
@@ -79,7 +90,7 @@ def read_answer(text: str | None) -> Any:
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -87,7 +98,7 @@ def _json_head(text: str) -> Any:
     """The JSON object that a log line begins with. Raises IncidentError where the log cut it off."""
     try:
         return json.JSONDecoder().raw_decode(text)[0]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise IncidentError("the log cut the request's body off", advice="serve without --max-log-len") from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -62,7 +63,7 @@ def sides(loaded: LoadedIncident, store: Store, folder: Path, watcher: Watcher) 
     checkpoints: dict[Arm, Checkpoint] = {}
     files: dict[Arm, file_swap.Files] = {}
     defaults: dict[Arm, Mapping[str, Any]] = {}
-    with disk_errors(folder):
+    with disk_errors(folder, errno.ENOENT, errno.EEXIST):
         folder.mkdir(parents=True, exist_ok=True)
     for arm, side in loaded.sides.items():
         dtype = _dtype(side, {})

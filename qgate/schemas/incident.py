@@ -21,6 +21,7 @@ Endpoint = Literal["/v1/chat/completions", "/v1/completions"]
 CHAT: Endpoint = "/v1/chat/completions"
 COMPLETION: Endpoint = "/v1/completions"
 Dtype = Literal["auto", "float32", "float16", "bfloat16"]
+MOST_IN_FLIGHT = 1024
 VARIABLE = re.compile(r"(?!(?:sk|hf|gsk|gh[pousr]|github_pat)_)[A-Za-z_][A-Za-z0-9_]*")
 """Name of an environment variable, and not a key that was put in its place."""
 
@@ -186,7 +187,7 @@ class Incident(Frozen):
     reference: Reference | None = Field(
         default=None, description="Engine to run the same checkpoint with; default: transformers, where there is one"
     )
-    concurrency: int = Field(default=1, ge=1, le=1024, description="Requests in flight when it happened")
+    concurrency: int = Field(default=1, ge=1, le=MOST_IN_FLIGHT, description="Requests in flight when it happened")
     frequency: Frequency | None = Field(default=None, description="How often it happened")
     recognise: Recognition = Field(default_factory=Recognition, description="How the failure is recognised")
     tried: tuple[str, ...] = Field(default=(), description="What was tried already, and what came of it")

@@ -49,10 +49,66 @@ def test_exit_codes(fault: dict[str, float], code: int, tmp_path: Path, capsys: 
     assert str(page.relative_to(tmp_path)) in out.replace("\n", "")
 
 
-@pytest.mark.parametrize("words", [["missing.yaml"], ["incident.json", "--rate", "2"]])
+@pytest.mark.parametrize(
+    "words", [["missing.yaml"], ["incident.json", "--rate", "2"], ["incident.json", "--calls", "-5"]]
+)
 def test_what_the_user_gets_wrong_is_2(words: list[str], tmp_path: Path) -> None:
     planted(tmp_path)
     assert call(*words) == 2
+
+
+@pytest.mark.parametrize("out", ["incident.json", "/proc/none"])
+def test_a_place_that_cannot_be_written_to_is_no_bug(
+    out: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(planted(tmp_path), "--quiet", "--out", out) == 3
+    assert f"cannot write {out}" in capsys.readouterr().err
+
+
+def test_a_scorer_whose_arguments_are_wrong_is_told_before_a_server_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = Bench(tmp_path)
+    path = bench.incident(recognise={"scorer": {"name": "exact", "args": {"answer": "y"}}})
+    assert call(path, "--quiet") == 2
+    assert "recognise.scorer.args: exact: " in capsys.readouterr().err
+    assert not list((tmp_path / "results").rglob("*.log"))
+
+
+@pytest.mark.parametrize("there", ["notes/items.jsonl", "notes"])
+def test_what_is_no_set_is_left_alone(there: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / there
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine", encoding="utf-8")
+    assert call(planted(tmp_path, garble=1.0), "--quiet", "--calls", "0", "--add-to", "notes") == 2
+    assert "is no evaluation set" in capsys.readouterr().err
+    assert file.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--launch", "vllm 'x"], "cannot be read as a shell does"),
+        (["--launch", "vllm serve --api-key abc"], "--launch holds a secret"),
+        (["--launch", "VLLM_API_KEY=abc vllm serve"], "--launch holds a secret"),
+        (["--concurrency", "0"], "not within 1 and 1024"),
+        (["--engine", "fke"], "did you mean 'fake'"),
+        (["--candidate", "http://h/v1", "--launch", "x"], "--launch belongs to a checkpoint"),
+        (["--candidate", "ftp://h/v1"], "no http(s) address"),
+        (["--baseline", "http://u:SECRET@h/v1"], "has a user"),
+        (["--request", "empty.txt"], "the request is empty"),
+    ],
+)
+def test_new_writes_nothing_that_repro_would_refuse(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "request.txt").write_text("Hi", encoding="utf-8")
+    (tmp_path / "empty.txt").write_text("\n", encoding="utf-8")
+    assert call("new", "i.yaml", "--request", "request.txt", "--candidate", "cand", *words) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert "SECRET" not in error
+    assert not (tmp_path / "i.yaml").exists()
 
 
 def test_the_request_goes_into_a_set_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

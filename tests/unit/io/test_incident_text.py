@@ -93,3 +93,20 @@ def test_a_pasted_answer_is_a_response_or_a_text() -> None:
     assert found.num_secrets == 1
     assert from_pasted("Hi", "!!!!\n").answer == "!!!!"
     assert from_pasted("Hi", '{"a": 1}').answer == '{"a": 1}'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Received request a: prompt: '\\x', params: SamplingParams()",
+        "Received request a: prompt: 'b', params: SamplingParams(temperature=1.2.3)",
+        "Received request a: prompt: 'b', params: SamplingParams(seed=" + "9" * 400 + "e9)",
+        "Received request a: prompt: 'b', params: SamplingParams(stop=[f()], stop_token_ids=[])",
+        "Received request a: prompt: '', params: SamplingParams(), prompt_token_ids: [1, , 2]",
+        'Request a JSON body: {"a":' + "[" * 100_000,
+    ],
+)
+def test_a_broken_line_is_no_bug(line: str) -> None:
+    with pytest.raises(IncidentError) as caught:
+        from_log(line)
+    assert caught.value.advice

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -95,6 +96,9 @@ def reason(error: ValidationError) -> str:
 
 def _worded(message: str, found: Any) -> str:
     message = message.removeprefix("Value error, ")
+    message = re.sub(
+        r"^\w+ should have at (\w+) (\d+) items? after validation, not (\d+)", r"needs at \1 \2, has \3", message
+    )
     message = message[0].lower() + message[1:]
     return f"{message} (found {redact(found)[0]!r})" if isinstance(found, str | int | float | bool) else message
 

@@ -19,6 +19,7 @@ def test_paths_are_absolute_and_options_validated(tmp_path: Path) -> None:
 
 
 CASES: list[tuple[dict[str, Any], str, list[str]]] = [
+    ({"evalsets": [{"lm_eval": {"tasks": []}}]}, "too few", ["evalsets[0].lm_eval.tasks: needs at least 1, has 0"]),
     ({"temprature": 1}, "unknown field", ["line", "`temprature`", "known:"]),
     ({"sampling__greedy__temprature": 0}, "near match", ["sampling.greedy.temprature", "did you mean `temperature`?"]),
     ({"tiers__chat__criteria": [{"metric": "score_los", "margin": 0.1}]}, "metric", ["criteria[0].metric", "score_loss"]),

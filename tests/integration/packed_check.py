@@ -68,7 +68,7 @@ def refusal(folder: Path, scratch: Path, **changes: object) -> str:
 def main() -> dict[str, object]:
     """Every fixture, and the refusals."""
     root, scratch = Path(REQUEST["checkpoints"]), Path(REQUEST["scratch"])
-    folders = [folder for folder in sorted(root.iterdir()) if (folder / "dequantized.json").is_file()]
+    folders = [root / name for name in REQUEST["formats"]]
     baseline = {name: tensor.float() for name, tensor in load_file(root / "baseline" / "model.safetensors").items()}
     loaded = {folder.name: transformers_load.load(folder, dtype="float32", device="cpu") for folder in folders}
     gptq, awq, module = root / "gptq-v1", root / "awq-gemm", "model.layers.0.mlp.down_proj"

@@ -86,7 +86,13 @@ class Document:
             if is_last or isinstance(below, dict | list):
                 kept.append(part)
                 here = below
+            elif not keep_last and not any(_holds(here, later) for later in location[index + 1 :]):
+                return (*kept, part)  # a value of several types: what follows names the one that it was tried as
         return tuple(kept)
+
+
+def _holds(container: Any, part: str | int) -> bool:
+    return isinstance(container, dict) and part in container
 
 
 def reason(error: ValidationError) -> str:

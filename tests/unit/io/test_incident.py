@@ -217,3 +217,9 @@ def test_a_key_in_place_of_its_variables_name_is_refused_and_not_repeated(key: s
     with pytest.raises(IncidentError, match="name of an environment variable") as caught:
         read(tmp_path, GOOD.replace(candidate, f"candidate: {{url: 'http://h/v1', api_key_env: '{key}'}}\n"))
     assert key not in caught.value.message
+
+
+def test_a_field_of_several_types_is_named_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(IncidentError) as caught:
+        read(tmp_path, GOOD.replace("title: Garbage", "answer: 5"))
+    assert "incident.yaml, line 3, answer: input should be a valid string (found 5)" in caught.value.message

@@ -108,9 +108,10 @@ def _check_group_size(job: VariantJob, layers: Mapping[str, Tensor]) -> None:
     common = math.gcd(*(tensor.shape[1] for tensor in layers.values()))
     fitting = [str(candidate) for candidate in GROUP_SIZES if common % candidate == 0]
     ignore = "add the layers to `ignore`" if len(misfits) < len(layers) else "choose a scheme without groups (W8A8)"
+    option = next((name for name in type(job.options).model_fields if name.endswith("group_size")), "group_size")
     raise CheckpointError(
         f"variant {job.name}: group size {size} does not divide the {columns} columns of {module}{others}",
-        advice=f"set group_size to {' or '.join(fitting)}" if fitting else ignore,
+        advice=f"set {option} to {' or '.join(fitting)}" if fitting else ignore,
     )
 
 

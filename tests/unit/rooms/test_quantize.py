@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from qgate.errors import CheckpointError, QuantizeError, StoreError
 from qgate.io import checkpoint, envs
-from qgate.ports import QuantizeJob, Tool
+from qgate.ports import QuantizeJob, Tool, load_quantizer
 from qgate.rooms import calibration
 from qgate.rooms.precheck import VariantJob, precheck, quantized_layers, result_bytes
 from qgate.rooms.quantize import quantize
@@ -152,6 +152,9 @@ def test_a_group_size_that_does_not_divide_names_layer_columns_and_sizes_that_wo
         "(and those of 1 other layers)"
     )
     assert error.advice == "set group_size to 16 or 32"
+    awq = load_quantizer("autoawq")
+    awq_job = replace(job, quantizer=awq, options=awq.options(q_group_size=64))
+    assert refusal(awq_job, tmp_path).advice == "set q_group_size to 16 or 32"
 
 
 def test_where_no_group_size_fits_the_advice_is_another(job: VariantJob, tmp_path: Path) -> None:

@@ -131,7 +131,8 @@ def test_age(run: Promoted) -> None:
     assert verify(run.good, run.evidence, month, NOW + timedelta(days=29)).variant == "good"
     said = refusal(run, month, now=NOW + timedelta(days=45, hours=1))
     assert "too old: 45 days, and at most 30 days" in said
-    assert "too old: 15 minutes, and" in refusal(run, minutes, now=NOW + timedelta(minutes=15))
+    finished = datetime.fromisoformat(json.loads(run.evidence.read_text())["predicate"]["finished_at"])
+    assert "too old: 15 minutes, and" in refusal(run, minutes, now=finished + timedelta(minutes=15))
     assert "dated in the future" in refusal(run, now=NOW - timedelta(days=1))
 
 

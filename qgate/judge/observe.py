@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Any
 
 from rapidfuzz.distance import Indel
 
@@ -28,6 +29,23 @@ class Place:
     item: Item
     sampling: Sampling
 
+    def columns(self) -> dict[str, Any]:
+        """The fields of its row that say where it stands."""
+        return {
+            "variant": self.variant,
+            "replicate": self.replicate,
+            "evalset": self.evalset,
+            "item": self.item.id,
+            "profile": self.profile,
+            "seed": self.sampling.seed,
+            "temperature": self.sampling.temperature,
+            "kind": self.item.kind,
+            "language": self.item.language,
+            "difficulty": self.item.difficulty,
+            "slices": self.item.slices,
+            "family": self.item.twin_of,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Beside:
@@ -43,21 +61,10 @@ def observe(
     place: Place, answer: Answer, beside: Beside, score: float | None, baseline_nll: float | None = None
 ) -> Row:
     """The row of `answer`; `score` is what its item's scorer gave, None where there was nothing to score."""
-    item = place.item
     hits, excused = _defects(place, answer, beside.baseline)
     agreement = _Agreement.of(answer, beside.reference)
     return Row(
-        variant=place.variant,
-        replicate=place.replicate,
-        evalset=place.evalset,
-        item=item.id,
-        profile=place.profile,
-        seed=place.sampling.seed,
-        temperature=place.sampling.temperature,
-        kind=item.kind,
-        language=item.language,
-        difficulty=item.difficulty,
-        slices=item.slices,
+        **place.columns(),
         status=answer.status,
         finish_reason=answer.finish_reason,
         score=score if came(answer) else None,
@@ -71,7 +78,6 @@ def observe(
         latency_s=answer.latency_s,
         baseline_nll=baseline_nll,
         excused=excused,
-        family=item.twin_of,
     )
 
 

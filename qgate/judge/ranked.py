@@ -42,21 +42,11 @@ class Ranking:
 
 def ranked(place: Place, prompt_tokens: int, ranking: Ranking, beside: Ranking | None, score: float | None) -> Row:
     """The row of one document. `beside`: how the reference ranks it; `score`: what lm-eval made of the ranking."""
-    item, picked = place.item, ranking.picked
+    picked = ranking.picked
     other = None if beside is None else beside.picked
     identical = None if picked is None or other is None else picked == other
     return Row(
-        variant=place.variant,
-        replicate=place.replicate,
-        evalset=place.evalset,
-        item=item.id,
-        profile=place.profile,
-        seed=place.sampling.seed,
-        temperature=place.sampling.temperature,
-        kind=item.kind,
-        language=item.language,
-        difficulty=item.difficulty,
-        slices=item.slices,
+        **place.columns(),
         status="error" if picked is None else "ok",
         finish_reason=None,
         score=None if picked is None else score,
@@ -68,6 +58,5 @@ def ranked(place: Place, prompt_tokens: int, ranking: Ranking, beside: Ranking |
         first_divergence=None if identical in {None, True} else 0,
         similarity=None if identical is None else float(identical),
         latency_s=0.0,
-        family=item.twin_of,
         written=False,
     )

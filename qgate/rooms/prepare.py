@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from importlib.metadata import entry_points
 from itertools import count
 from pathlib import Path
 
@@ -26,9 +25,10 @@ from qgate.io.recipe import LoadedRecipe
 from qgate.io.store import Store
 from qgate.io.task_files import AskedTasks
 from qgate.plan import EngineIdentity, Plan, plan
-from qgate.ports import Engine, Scorer, ServeJob, Sized, Tool, Watcher, load_engine, load_plugin
+from qgate.ports import Engine, Scorer, ServeJob, Sized, Tool, Watcher, load_engine
 from qgate.rooms.arms import Bench, Serving
 from qgate.rooms.berths import Berths
+from qgate.rooms.scoring import load_scorer
 from qgate.schemas.answers import GenerateRequest, ScoreRequest
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.evalset import Evalset, Item
@@ -235,7 +235,7 @@ def _scorers(sets: Sequence[Evalset]) -> dict[str, Scorer]:
     for evalset in sets:
         for item in evalset.items:
             name = item.scorer.name
-            found[name] = found.get(name) or _scorer(name)
+            found[name] = found.get(name) or load_scorer(name)
             if name in scorers.NAMES:
                 _check(evalset.name, item)
     return found
@@ -246,12 +246,3 @@ def _check(evalset: str, item: Item) -> None:
         scorers.check(item.scorer.name, item.scorer.args)
     except ValueError as error:
         raise EvalsetError(f"{evalset}, item {item.id}: scorer {item.scorer.name}: {error}") from error
-
-
-def _scorer(name: str) -> Scorer:
-    if name in scorers.NAMES:
-        return scorers.load(name)
-    if name in {point.name for point in entry_points(group="qgate.scorers")}:
-        plugin: Scorer = load_plugin("scorers", name)
-        return plugin
-    return scorers.load(name)  # raises, with near matches

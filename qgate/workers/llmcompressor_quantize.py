@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import sys
 import time
@@ -37,6 +36,7 @@ from llmcompressor.modifiers.quantization import QuantizationModifier
 from llmcompressor.modifiers.transform.awq import AWQModifier
 from llmcompressor.modifiers.transform.smoothquant import SmoothQuantModifier
 from llmcompressor.pipelines.cache import IntermediatesCache
+from quantize_frame import CARRIED, Progress, Refusal, peak_memory_bytes
 from safetensors import safe_open
 from torch.utils.data import DataLoader
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
@@ -46,31 +46,6 @@ MODIFIERS = {kind.__name__: kind for kind in (AWQModifier, GPTQModifier, Quantiz
 OVER_LAYERS = frozenset({"AWQModifier", "GPTQModifier", "SmoothQuantModifier"})
 FLOAT32_SHARE = 0.4
 """Of the accelerator's free memory, for weights in float32: the rest is for activations and Hessians."""
-CARRIED = frozenset({".json", ".jinja", ".model", ".txt", ".tiktoken"})
-"""Suffixes of tokenizer, template and generation config files."""
-
-
-class Refusal(Exception):
-    """The request cannot be carried out. Carries the fix."""
-
-    def __init__(self, message: str, advice: str) -> None:
-        super().__init__(message)
-        self.advice = advice
-
-
-class Progress:
-    """Writes progress_file whole at every step."""
-
-    def __init__(self, path: Path, total: int) -> None:
-        self.path, self.total, self.done = path, max(total, 1), 0
-        self.say("loading")
-
-    def say(self, step: str, advance: int = 0) -> None:
-        """Record `step`, `advance` further layers done."""
-        self.done = min(self.done + advance, self.total)
-        beside = self.path.with_suffix(".tmp")
-        beside.write_text(json.dumps({"step": step, "done": self.done, "total": self.total}), encoding="utf-8")
-        beside.replace(self.path)
 
 
 def main(request_file: Path, result_file: Path) -> int:
@@ -238,12 +213,6 @@ def check_finite(output: Path) -> None:
                         f"the quantized tensor {name} has values that are not finite",
                         "use bfloat16 as baseline.dtype, or other calibration texts",
                     )
-
-
-def peak_memory_bytes() -> int:
-    """The larger of this process's resident peak and the accelerator's allocation peak."""
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return max(resident, torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0)
 
 
 if __name__ == "__main__":

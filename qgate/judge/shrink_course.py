@@ -30,13 +30,29 @@ class Course:
         self.trials = trials
         self.path = [candidate]
         self.needs_length = False
-        self.finest: Level | None = None
         self.filed = filed
+        self._finished: list[Level] = []
 
     @property
     def current(self) -> Candidate:
         """The smallest so far."""
         return self.path[-1]
+
+    @property
+    def finest(self) -> Level | None:
+        """The finest level that was gone through and at which the current prompt has no piece that was not seen to be
+        needed: a cut at another level can make one spare that was needed before."""
+        return next((level for level in reversed(self._finished) if self._is_minimal(level)), None)
+
+    def _is_minimal(self, level: Level) -> bool:
+        draft = self.current.draft
+        whole = pieces(draft, level)
+        fewer = [joined(whole[:index] + whole[index + 1 :], self.filed) for index in range(len(whole))]
+        tried = [candidate for candidate in self.path if candidate.draft == draft]
+        return all(
+            cut is None or cut == draft or any(self.trials.is_clear(replace(base, draft=cut)) for base in tried)
+            for cut in fewer
+        )
 
     def takes(self, candidate: Candidate, test: RateTest | None = None) -> bool:
         """Go on with `candidate` if it keeps the failure, by the usual test or another."""
@@ -74,7 +90,7 @@ class Course:
             search = Search(len(whole), self._fails(self.current, whole))
             first(search)
             search.cut_singles()
-        self.finest = level
+        self._finished.append(level)
 
     def _fails(self, base: Candidate, whole: Sequence[Piece]) -> Fails:
         def fails(kept: tuple[int, ...]) -> bool:
@@ -139,7 +155,7 @@ class Course:
         for candidate in self.path[holding + 1 :]:
             self.trials.overrule(candidate)
         del self.path[holding + 1 :]
-        self.finest = None
+        self._finished.clear()
 
 
 def _cut_both_ends(search: Search) -> None:

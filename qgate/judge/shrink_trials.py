@@ -102,7 +102,10 @@ class Trials:
 
     def record(self, candidate: Candidate) -> Record:
         """What is known of a candidate."""
-        return self.records.setdefault(content_key(candidate.body(self._filed)), Record(candidate, self.step))
+        return self.records.setdefault(self._key(candidate), Record(candidate, self.step))
+
+    def _key(self, candidate: Candidate) -> str:
+        return content_key(candidate.body(self._filed))
 
     def keeps(self, candidate: Candidate, test: RateTest | None = None) -> bool:
         """Whether it fails at about the known rate, by the usual test or another. Raises BudgetSpent."""
@@ -115,6 +118,11 @@ class Trials:
             if record.keeps is not None:
                 record.num_deciding = len(record.results)
         return record.keeps
+
+    def is_clear(self, candidate: Candidate) -> bool:
+        """Whether it was tried and did not keep the failure."""
+        record = self.records.get(self._key(candidate))
+        return record is not None and record.keeps is False
 
     def ask(self, candidate: Candidate, num: int) -> list[bool]:
         """`num` more tries of it, rounded up to what is asked at once, or as many as the budget allows; none where no

@@ -106,7 +106,8 @@ class Minimised(Stored):
         description="`length`: other text of this length fails too, so the prompt is cut at its end only"
     )
     finest: Level | None = Field(
-        description="Finest level at which removing any one piece was seen to lose the failure; null: none was finished"
+        description="Finest level at which removing any one piece of the final prompt was seen to lose the failure; "
+        "null: the budget ended first, or `needs` is `length`"
     )
     exhausted: bool = Field(description="Whether the budget ended before the work did")
     num_calls: int = Field(ge=0, description="Model calls, all of them")

@@ -291,7 +291,7 @@ def test_the_outcome_fails_is_no_longer_is_valid_and_has_nothing_to_spare(
     assert {key: left[key] for key in ("model", "temperature")} == {key: body[key] for key in ("model", "temperature")}
     course = found.course
     if course.finest is None:
-        assert found.exhausted
+        assert found.exhausted or course.needs_length
         return
     parts = pieces(course.current.draft, course.finest)
     if len(parts) < 2:

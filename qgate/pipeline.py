@@ -61,6 +61,7 @@ def run(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Outcome:
             _side_by_side(prepared, work, width)
         else:
             _one_at_a_time(prepared, work)
+    work.sort([BASELINE, *loaded.recipe.variants])
     with _stage(work, "rows"):
         score_tasks(prepared, work)
         evidence = gather(prepared, work)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from qgate.plan import GenerateStep, RankStep, ScoreStep
 from qgate.rooms.arms import Arm
@@ -11,6 +13,7 @@ from qgate.schemas.inspection import Inspection
 
 ArmKey = tuple[str, int, str, str]
 """(variant, replicate, evalset, profile)."""
+Key = TypeVar("Key")
 
 
 @dataclass
@@ -43,3 +46,16 @@ class Work:
             self.forced[step.variant, step.replicate, step.evalset, step.profile] = arm
         else:
             self.under_baseline[(*step.source, step.evalset, step.profile)] = arm
+
+    def sort(self, variants: Sequence[str]) -> None:
+        """Order all by `variants`, as one server at a time would have left it: threads fill it as they come."""
+        for place in (self.generated, self.ranked, self.forced):
+            _reorder(place, lambda key: variants.index(key[0]))
+        for named in (self.checkpoints, self.inspections, self.failures):
+            _reorder(named, variants.index)
+
+
+def _reorder(place: dict[Key, Any], rank: Callable[[Key], int]) -> None:
+    found = sorted(place.items(), key=lambda entry: rank(entry[0]))
+    place.clear()
+    place.update(found)

@@ -4,7 +4,7 @@
     objects/<kind>/<key>.part/     being made, or left by an interrupted run that the next one goes on from
     objects/<kind>/<key>.lock      held while it is made: a second run waits, and finds it finished
 
-An object whose files are missing or of another size is dropped on read and made again.
+An object whose files are missing or of another size counts as none and is made again.
 """
 
 from __future__ import annotations
@@ -36,15 +36,9 @@ class Store:
         return self.objects / kind / key
 
     def find(self, kind: str, key: str) -> Path | None:
-        """The complete object's folder, or None. A damaged object is dropped."""
+        """The complete object's folder, or None."""
         folder = self.folder(kind, key)
-        if not folder.is_dir():
-            return None
-        if _is_whole(folder):
-            return folder
-        with disk_errors(folder):
-            shutil.rmtree(folder)
-        return None
+        return folder if _is_whole(folder) else None
 
     def obtain(
         self,
@@ -71,8 +65,9 @@ class Store:
                 return found
             part = final.with_suffix(".part")
             with disk_errors(part):
-                if part.exists() and not resumable:
-                    shutil.rmtree(part)
+                for left in (final,) if resumable else (final, part):
+                    if left.exists():
+                        shutil.rmtree(left)
                 part.mkdir(exist_ok=True)
                 make(part)
                 _finish(part, final)

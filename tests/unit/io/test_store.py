@@ -66,6 +66,7 @@ def test_damaged_objects_are_made_again(tmp_path: Path, damage: str) -> None:
     else:
         (folder / "object.json").write_text("{")
     assert store.find("k", "ab") is None
+    assert folder.is_dir(), "whoever looks takes nothing away that another process may be replacing"
     assert (store.obtain("k", "ab", write_one) / "x").read_text() == "1"
 
 

@@ -94,7 +94,7 @@ def _fused(facts: Facts, layers: Sequence[Layer]) -> Iterator[Finding]:
     modules = {layer.module: True for layer in layers if layer.scheme.is_per_tensor or layer.scheme.has_static_input}
     is_float = {layer.module for layer in layers if layer.scheme.is_float and layer.scheme.is_per_tensor}
     apart: dict[str, tuple[float, float]] = {}
-    for group in {fused_siblings(module, modules) for module in modules}:
+    for group in dict.fromkeys(fused_siblings(module, modules) for module in modules):
         tensors = ("weight_scale", "input_scale") if set(group) <= is_float else ("input_scale",)
         for tensor in tensors:
             known = [facts.values[name].maximum for module in group if (name := f"{module}.{tensor}") in facts.values]

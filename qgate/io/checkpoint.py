@@ -43,6 +43,20 @@ def read(
 
 def read_config(folder: Path) -> dict[str, Any]:
     """config.json of a checkpoint directory, which must name an architecture. Raises CheckpointError."""
+    config = any_config(folder)
+    if not config.get("architectures") or not config.get("model_type"):
+        raise CheckpointError(
+            f"{folder / 'config.json'} does not say `architectures` and `model_type`",
+            advice="add both, as the model's authors published them",
+        )
+    return config
+
+
+def any_config(folder: Path) -> dict[str, Any]:
+    """config.json of a checkpoint directory, whatever it says (`Infinity` too, as transformers writes it).
+
+    Raises CheckpointError.
+    """
     if not folder.is_dir():
         raise CheckpointError(
             f"no checkpoint directory at {folder}", advice="paths are relative to the file that names them"
@@ -57,11 +71,8 @@ def read_config(folder: Path) -> dict[str, Any]:
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read as JSON: {error}", advice="copy or download it again") from None
-    if not isinstance(config, dict) or not config.get("architectures") or not config.get("model_type"):
-        raise CheckpointError(
-            f"{path} does not say `architectures` and `model_type`",
-            advice="add both, as the model's authors published them",
-        )
+    if not isinstance(config, dict):
+        raise CheckpointError(f"{path} holds no object", advice="copy or download it again")
     return config
 
 

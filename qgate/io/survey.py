@@ -13,12 +13,11 @@ from typing import Any
 
 import orjson
 
-from qgate.errors import CheckpointError
 from qgate.inspection import numbers
 from qgate.inspection.facts import FLOATS, Facts, Header, TokenizerFacts, Values
 from qgate.inspection.scales import SCALE
 from qgate.inspection.scheme import promise
-from qgate.io import shards
+from qgate.io import checkpoint, shards
 from qgate.io.tensor_data import TensorData
 
 SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
@@ -38,7 +37,7 @@ class Survey:
 
 def survey(folder: Path) -> Survey:
     """Everything that is known of `folder` short of its weights. Raises CheckpointError where it is no checkpoint."""
-    config = _config(folder)
+    config = checkpoint.any_config(folder)
     tensors, faults = shards.survey(folder)
     data = TensorData(tensors)
     whole = {} if any(fault.code.startswith("shard") for fault in faults) else tensors
@@ -61,25 +60,6 @@ def survey(folder: Path) -> Survey:
         },
     )
     return Survey(facts, data)
-
-
-def _config(folder: Path) -> dict[str, Any]:
-    if not folder.is_dir():
-        raise CheckpointError(f"no checkpoint directory at {folder}", advice="name a directory in Hugging Face format")
-    try:
-        config = orjson.loads((folder / "config.json").read_bytes())
-    except FileNotFoundError:
-        raise CheckpointError(
-            f"{folder} has no config.json",
-            advice="name a directory in Hugging Face format (config.json, *.safetensors)",
-        ) from None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(
-            f"{folder / 'config.json'} cannot be read as JSON: {error}", advice="copy or download it again"
-        ) from None
-    if not isinstance(config, dict):
-        raise CheckpointError(f"{folder / 'config.json'} holds no object", advice="copy or download it again")
-    return config
 
 
 def _is_counted(name: str, dtype: str, shape: tuple[int, ...]) -> bool:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from qgate.errors import CheckpointError
 from qgate.io import checkpoint, hashes, tensors
+from qgate.io.survey import survey
 from tests.unit.tiny_checkpoint import PLAIN, Entries, write_checkpoint, write_safetensors, write_sharded
 
 
@@ -96,6 +97,13 @@ def test_a_config_that_says_nothing(tmp_path: Path, text: str) -> None:
     folder = write_checkpoint(tmp_path / "m")
     (folder / "config.json").write_text(text)
     assert "config.json" in refusal(folder).message
+
+
+def test_a_config_may_hold_infinity_as_transformers_writes_it(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "m")
+    config = json.loads((folder / "config.json").read_text()) | {"time_step_limit": [0.0, float("inf")]}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert checkpoint.read_config(folder) == survey(folder).facts.config == config
 
 
 def test_pickles_only(tmp_path: Path) -> None:

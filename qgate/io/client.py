@@ -15,12 +15,12 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-import httpx
-import orjson
+import aiohttp
 
 from qgate.errors import EngineError
+from qgate.io import http
 from qgate.io.calls import Call, Reply, Target
-from qgate.io.flight import PROBE_TIMEOUT_S, Flight, describe
+from qgate.io.flight import PROBE_TIMEOUT_S, Flight
 
 
 class Client:
@@ -35,7 +35,7 @@ class Client:
 
     def post(self, path: str, body: dict[str, Any], *, timeout_s: float) -> tuple[int, str]:
         """Status and body of a POST. Raises EngineError when no answer comes."""
-        return self._once("POST", path, orjson.dumps(body), timeout_s)
+        return self._once("POST", path, body, timeout_s)
 
     def run(self, calls: Iterable[Call], *, budget: int | None = None) -> Iterator[Reply]:
         """One reply per call, as they finish. `calls` is read lazily, in the client's thread.
@@ -46,16 +46,23 @@ class Client:
         with _Run(self._target, calls, budget) as replies:
             yield from replies
 
-    def _once(self, method: str, path: str, content: bytes | None, timeout_s: float) -> tuple[int, str]:
+    def _once(self, method: str, path: str, body: dict[str, Any] | None, timeout_s: float) -> tuple[int, str]:
         url = f"{self._target.base_url}{path}"
+
+        async def exchange() -> tuple[int, str]:
+            content = None if body is None else http.body(body)
+            async with (
+                http.session(self._target) as session,
+                asyncio.timeout(timeout_s),
+                session.request(method, url, data=content, allow_redirects=False) as response,
+            ):
+                return response.status, await response.text(errors="replace")
+
         try:
-            with httpx.Client(
-                trust_env=self._target.trust_env, timeout=timeout_s, headers=self._target.headers()
-            ) as http:
-                response = http.request(method, url, content=content)
-        except httpx.HTTPError as error:
-            raise EngineError(f"{self._target.watch.name}: no answer from {url}: {describe(error)}") from error
-        return response.status_code, self._target.redact(response.text) if response.is_error else response.text
+            status, said = asyncio.run(exchange())
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise EngineError(f"{self._target.watch.name}: no answer from {url}: {http.describe(error)}") from error
+        return status, self._target.redact(said) if status >= 400 else said
 
 
 class _Run:

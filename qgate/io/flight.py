@@ -7,14 +7,14 @@ that says so; what ends a flight is the server's death or a silence longer than 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from collections.abc import Callable, Iterator
 
-import httpx
+import aiohttp
 import orjson
 
 from qgate.errors import DiedError, EngineError, HungError
+from qgate.io import http
 from qgate.io.calls import Call, Reply, Target
 
 MAX_ATTEMPTS = 4
@@ -39,7 +39,6 @@ class Flight:
         self._spent = 0
         self._in_flight = 0
         self._freed = asyncio.Condition()
-        self._tls = target.base_url.startswith("https") and httpx.create_ssl_context(trust_env=target.trust_env)
         self._progress_at = time.monotonic()
         self._pulse = -1.0
         self._pulse_of = -1.0
@@ -47,37 +46,23 @@ class Flight:
     async def fly(self) -> None:
         """Run all calls. Raises DiedError, HungError or what the calls raise."""
         try:
-            async with asyncio.TaskGroup() as group:
-                watch = group.create_task(self._watch_over())
-                workers = [group.create_task(self._work()) for _ in range(self._target.concurrency)]
+            async with http.session(self._target) as session, asyncio.TaskGroup() as group:
+                watch = group.create_task(self._watch_over(session))
+                workers = [group.create_task(self._work(session)) for _ in range(self._target.concurrency)]
                 await asyncio.gather(*workers)
                 watch.cancel()
         except BaseExceptionGroup as several:
             raise _most_telling(several) from None
 
-    def _open(self) -> httpx.AsyncClient:
-        """A client for one worker. One connection each: httpx's pool costs 13 ms a call with 256 in it."""
-        return httpx.AsyncClient(
-            base_url=self._target.base_url,
-            headers=self._target.headers(),
-            timeout=httpx.Timeout(None, connect=PROBE_TIMEOUT_S),
-            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1),
-            verify=self._tls,
-            trust_env=self._target.trust_env,
-        )
+    async def _work(self, session: aiohttp.ClientSession) -> None:
+        for call in self._calls:
+            self._deliver(await self._chain(session, call))
 
-    async def _work(self) -> None:
-        if (first := next(self._calls, None)) is None:
-            return
-        async with self._open() as http:
-            for call in itertools.chain([first], self._calls):
-                self._deliver(await self._chain(http, call))
-
-    async def _chain(self, http: httpx.AsyncClient, call: Call) -> Reply:
+    async def _chain(self, session: aiohttp.ClientSession, call: Call) -> Reply:
         while True:
             await self._take(call.cost)
             try:
-                reply = await self._answered(http, call)
+                reply = await self._answered(session, call)
             finally:
                 await self._give(call.cost)
             self._progress_at = time.monotonic()
@@ -100,75 +85,78 @@ class Flight:
             self._spent -= cost
             self._freed.notify_all()
 
-    async def _answered(self, http: httpx.AsyncClient, call: Call) -> Reply:
-        content = orjson.dumps(call.body)
+    async def _answered(self, session: aiohttp.ClientSession, call: Call) -> Reply:
         for attempt in range(1, MAX_ATTEMPTS + 1):
             began = time.monotonic()
             try:
                 async with asyncio.timeout(self._target.request_timeout_s):
-                    response = await http.post(call.path, content=content)
+                    status, said = await self._exchange(session, call)
+            except aiohttp.ClientError as error:
+                await self._end_if_dead(error, last=attempt == MAX_ATTEMPTS)
+                if attempt == MAX_ATTEMPTS:
+                    return Reply(call.id, "error", None, http.describe(error), time.monotonic() - began, attempt)
+                await asyncio.sleep(BACKOFF_S * 2 ** (attempt - 1))
+                continue
             except TimeoutError:
                 limit = f"no answer within {self._target.request_timeout_s:g} s"
                 return Reply(call.id, "timeout", None, limit, time.monotonic() - began, attempt)
-            except httpx.TransportError as error:
-                await self._end_if_dead(error, last=attempt == MAX_ATTEMPTS)
-                if attempt == MAX_ATTEMPTS:
-                    return Reply(call.id, "error", None, describe(error), time.monotonic() - began, attempt)
-                await asyncio.sleep(BACKOFF_S * 2 ** (attempt - 1))
-                continue
-            return await self._reply(http, call.id, response, (time.monotonic() - began, attempt))
+            if status >= 500:
+                await self._end_if_unhealthy(session, status, said)
+            return self._reply(call.id, status, said, (time.monotonic() - began, attempt))
         raise AssertionError("the last attempt returns")
 
-    async def _reply(
-        self, http: httpx.AsyncClient, call_id: str, response: httpx.Response, timing: tuple[float, int]
-    ) -> Reply:
-        if response.status_code >= 500:
-            await self._end_if_unhealthy(http, response)
-        if response.is_error:
-            said = f"HTTP {response.status_code}: {self._target.redact(_server_message(response))}"
-            return Reply(call_id, "error", None, said, *timing, response.status_code)
-        try:
-            body = orjson.loads(response.content)
-        except orjson.JSONDecodeError as error:
-            said = f"the answer is no JSON ({error}): {self._target.redact(response.text[:200])}"
-            return Reply(call_id, "error", None, said, *timing, response.status_code)
-        return Reply(call_id, "ok", body, None, *timing, response.status_code)
+    async def _exchange(self, session: aiohttp.ClientSession, call: Call) -> tuple[int, bytes]:
+        url = f"{self._target.base_url}{call.path}"
+        async with session.post(url, data=http.body(call.body), allow_redirects=False) as response:
+            return response.status, await response.read()
 
-    async def _end_if_dead(self, error: httpx.TransportError, *, last: bool) -> None:
+    def _reply(self, call_id: str, status: int, said: bytes, timing: tuple[float, int]) -> Reply:
+        if status >= 400:
+            why = f"HTTP {status}: {self._target.redact(_server_message(said))}"
+            return Reply(call_id, "error", None, why, *timing, status)
+        try:
+            body = orjson.loads(said)
+        except orjson.JSONDecodeError as error:
+            why = f"the answer is no JSON ({error}): {self._target.redact(_text(said)[:200])}"
+            return Reply(call_id, "error", None, why, *timing, status)
+        return Reply(call_id, "ok", body, None, *timing, status)
+
+    async def _end_if_dead(self, error: aiohttp.ClientError, *, last: bool) -> None:
         """Raise DiedError where the process has ended, or where nobody listens any more after the last attempt."""
         await asyncio.sleep(0.05)  # a killed server's sockets close a moment before its exit can be seen
         if ended := self._watch.how_ended():
             raise DiedError(ended, advice=GO_ON)
-        if last and isinstance(error, httpx.ConnectError):
+        if last and isinstance(error, aiohttp.ClientConnectorError):
             raise DiedError(
-                f"{self._watch.name} is gone: {self._target.base_url}: {describe(error)}{self._watch.log_tail()}",
+                f"{self._watch.name} is gone: {self._target.base_url}: {http.describe(error)}{self._watch.log_tail()}",
                 advice=GO_ON,
             )
 
-    async def _end_if_unhealthy(self, http: httpx.AsyncClient, failed: httpx.Response) -> None:
+    async def _end_if_unhealthy(self, session: aiohttp.ClientSession, status: int, failed: bytes) -> None:
         """A 5xx of a server whose engine has died is no answer: raise DiedError."""
         if self._watch.health_path is None:
             return
         try:
-            health = await http.get(self._watch.health_path, timeout=PROBE_TIMEOUT_S)
-        except httpx.HTTPError as error:
-            said = describe(error)
+            health, _ = await self._look(session, self._watch.health_path, PROBE_TIMEOUT_S)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            said = http.describe(error)
         else:
-            if not health.is_error:
+            if health < 400:
                 return
-            said = f"HTTP {health.status_code}"
+            said = f"HTTP {health}"
         raise DiedError(
-            f"{self._watch.name} is dying: after HTTP {failed.status_code} "
+            f"{self._watch.name} is dying: after HTTP {status} "
             f"({self._target.redact(_server_message(failed))[:300]}) its health is {said}{self._watch.cause()}"
             f"{self._watch.log_tail()}",
             advice=GO_ON,
         )
 
-    async def _watch_over(self) -> None:
-        async with self._open() as http:
-            await self._watch_with(http)
+    async def _look(self, session: aiohttp.ClientSession, path: str, patience_s: float) -> tuple[int, bytes]:
+        url, patience = f"{self._target.base_url}{path}", aiohttp.ClientTimeout(total=patience_s)
+        async with session.get(url, timeout=patience, allow_redirects=False) as response:
+            return response.status, await response.read()
 
-    async def _watch_with(self, http: httpx.AsyncClient) -> None:
+    async def _watch_over(self, session: aiohttp.ClientSession) -> None:
         patience_s = self._watch.stall_timeout_s
         while True:
             await asyncio.sleep(min(LIVENESS_S, patience_s / 4))
@@ -179,13 +167,13 @@ class Flight:
                 continue
             if self._pulse_of != self._progress_at:  # once per silence, half-way: what the pulse must grow from
                 self._pulse_of = self._progress_at
-                self._pulse = await self._read_pulse(http)
+                self._pulse = await self._read_pulse(session)
             elif idle_s > patience_s:
-                await self._end_if_hung(http, idle_s)
+                await self._end_if_hung(session, idle_s)
 
-    async def _end_if_hung(self, http: httpx.AsyncClient, idle_s: float) -> None:
+    async def _end_if_hung(self, session: aiohttp.ClientSession, idle_s: float) -> None:
         since = self._progress_at
-        pulse = await self._read_pulse(http)
+        pulse = await self._read_pulse(session)
         if self._progress_at != since:
             return
         if pulse > self._pulse:
@@ -197,17 +185,17 @@ class Flight:
             advice="look at the log; if the server is only slow, raise engine.stall_timeout_s",
         )
 
-    async def _read_pulse(self, http: httpx.AsyncClient) -> float:
+    async def _read_pulse(self, session: aiohttp.ClientSession) -> float:
         """Work done so far; -1 where the server does not tell."""
         if self._watch.pulse_path is None:
             return -1.0
         try:
-            response = await http.get(
-                self._watch.pulse_path, timeout=min(PROBE_TIMEOUT_S, self._watch.stall_timeout_s / 2)
+            _, said = await self._look(
+                session, self._watch.pulse_path, min(PROBE_TIMEOUT_S, self._watch.stall_timeout_s / 2)
             )
-        except httpx.HTTPError:
+        except (aiohttp.ClientError, TimeoutError):
             return -1.0
-        return self._watch.pulse(response.text)
+        return self._watch.pulse(_text(said))
 
 
 def _most_telling(several: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -219,17 +207,16 @@ def _most_telling(several: BaseExceptionGroup[BaseException]) -> BaseException:
     return next((leaf for leaf in leaves if isinstance(leaf, EngineError)), leaves[0])
 
 
-def _server_message(response: httpx.Response) -> str:
+def _text(said: bytes) -> str:
+    return said.decode("utf-8", errors="replace")
+
+
+def _server_message(said: bytes) -> str:
     """The message inside an OpenAI-style error body, or the body."""
     try:
-        body = orjson.loads(response.content)
+        body = orjson.loads(said)
     except orjson.JSONDecodeError:
-        return response.text
+        return _text(said)
     error = body.get("error", body) if isinstance(body, dict) else body
     found = error.get("message", error) if isinstance(error, dict) else error
     return str(found)
-
-
-def describe(error: Exception) -> str:
-    """An exception in one line, its type first."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

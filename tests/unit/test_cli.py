@@ -76,7 +76,7 @@ def test_every_verb_has_its_function(name: str) -> None:
 def test_help_imports_nothing_heavy() -> None:
     code = "import sys; from qgate import cli; cli.parser().format_help(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"numpy", "pydantic", "rich", "scipy", "yaml", "httpx"}.intersection(loaded)
+    assert not {"numpy", "pydantic", "rich", "scipy", "yaml", "aiohttp"}.intersection(loaded)
 
 
 def test_a_user_error_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,7 +103,7 @@ def test_a_connection_that_always_drops_is_an_error_answer() -> None:
     with HttpStub(drops) as stub:
         (reply,) = client(stub.url).run(calls(1))
     assert (reply.status, reply.attempt) == ("error", flight.MAX_ATTEMPTS)
-    assert "RemoteProtocolError" in (reply.error or "")
+    assert "ServerDisconnectedError" in (reply.error or "")
 
 
 @pytest.mark.parametrize(
@@ -291,6 +293,44 @@ def test_proxies_of_the_environment_are_not_asked_for_a_local_server(monkeypatch
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     with HttpStub(echo) as stub:
         assert [reply.status for reply in client(stub.url).run(calls(1))] == ["ok"]
+
+
+def test_a_proxy_of_the_environment_is_asked_where_the_target_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    with HttpStub(echo) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        far = Target("http://models.test", 1, 5.0, Watch("far", 5.0), key=KEY, trust_env=True)
+        assert [reply.status for reply in Client(far).run(calls(1))] == ["ok"]
+        assert proxy.seen[0].headers["host"] == "models.test"
+        with pytest.raises(EngineError, match="Cannot connect"):
+            Client(replace(far, base_url="http://127.0.0.1:9")).get("/health")
+
+
+def test_a_netrc_is_not_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password mine")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with HttpStub(echo) as stub:
+        target = Target(stub.url, 1, 5.0, Watch("stub", 5.0), trust_env=True)
+        assert [reply.status for reply in Client(target).run(calls(1))] == ["ok"]
+        assert "authorization" not in stub.seen[0].headers
+
+
+def test_a_redirect_is_not_followed() -> None:
+    async def moved(request: Request) -> tuple[int, Any]:
+        return 307, ""
+
+    with HttpStub(moved) as stub:
+        (reply,) = client(stub.url).run(calls(1))
+    assert (reply.status, reply.http_status) == ("error", 307)
+    assert len(stub.seen) == 1
+
+
+def test_a_body_of_many_megabytes_arrives_whole() -> None:
+    sent = {"prompt": list(range(1_000_000))}
+
+    with HttpStub(echo) as stub:
+        (reply,) = client(stub.url).run([Call("0", "/go", sent)])
+    assert reply.body == sent
 
 
 def test_a_single_request_without_an_answer_is_an_engine_error() -> None:

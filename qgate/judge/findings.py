@@ -24,7 +24,7 @@ def find(case: Case, evidence: Evidence, recipe: Recipe, breakdowns: Sequence[Br
         *_floor(case.arms),
         *_repeats(case.arms, tuple(recipe.variants)),
         *_defective(case.arms, tuple(recipe.variants)),
-        *_departures(breakdowns),
+        *_departures(breakdowns, tuple(recipe.variants)),
         *_tokens(case, recipe),
         *_missing(case.arms),
     )
@@ -42,7 +42,7 @@ def _floor(arms: Arms) -> list[str]:
     if not known:
         return ["The A/A arm gave no answer that could be compared: the engine's own noise is unknown."]
     same = len(known) - int(sum(known))
-    return [f"The baseline repeats itself in {same} of {len(known)} answers (A/A)."]
+    return [f"Asked twice, the baseline gives the same answer to {same} of {len(known)} requests (A/A)."]
 
 
 def _repeats(arms: Arms, variants: Iterable[str]) -> list[str]:
@@ -54,7 +54,7 @@ def _repeats(arms: Arms, variants: Iterable[str]) -> list[str]:
         if known:
             same = len(known) - int(sum(known))
             tail = "" if same == len(known) else ": its kernels do not repeat themselves"
-            said.append(f"{variant} repeats itself in {same} of {len(known)} answers{tail}.")
+            said.append(f"Asked twice, {variant} gives the same answer to {same} of {len(known)} requests{tail}.")
     return said
 
 
@@ -89,22 +89,40 @@ def _defects(arms: Arms, name: str) -> tuple[int, int, str]:
 
 
 TOLD_ALONG = ("output position", "prompt length", "temperature")
-TOLD_OF = ("score_loss", "defect_rate", "output_disagreement", "kl_mean")
+TOLD_OF = {
+    "score_loss": "scores",
+    "defect_rate": "defects",
+    "kl_mean": "KL",
+    "output_disagreement": "changed answers",
+}
 
 
-def _departures(breakdowns: Sequence[Breakdown]) -> list[str]:
+def _departures(breakdowns: Sequence[Breakdown], variants: Iterable[str]) -> list[str]:
     """Where along positions, lengths and temperatures a variant first leaves the floor: is the damage amplified there?"""
-    along: dict[tuple[str, str], list[Breakdown]] = defaultdict(list)
-    for each in breakdowns:
-        if each.axis in TOLD_ALONG and each.metric in TOLD_OF:
-            along[each.variant, each.axis].append(each)
     said = []
-    for (variant, axis), parts in sorted(along.items()):
-        left = [f"{part.metric} from {part.first_departure} on" for part in parts if part.first_departure is not None]
-        if left:
-            span = f"{parts[0].labels[0]} to {parts[0].labels[-1]}"
-            said.append(f"Along {axis} ({span}), {variant} leaves the noise floor: {', '.join(left)}.")
+    for variant in variants:
+        starts: dict[str, list[str]] = defaultdict(list)
+        for metric, what in TOLD_OF.items():
+            parts = [each for each in breakdowns if each.variant == variant and each.metric == metric]
+            start = _start([part for part in parts if part.axis in TOLD_ALONG and part.first_departure is not None])
+            if start is not None:
+                starts[start].append(what)
+        if starts:
+            told = "; ".join(f"{_listed(what)} {start}" for start, what in starts.items())
+            said.append(f"{variant} leaves the baseline's noise floor: {told}.")
     return said
+
+
+def _start(left: Sequence[Breakdown]) -> str | None:
+    """Where it begins on each axis that does not leave the floor at its very first label; None where it does nowhere."""
+    late = [f"{part.axis} {part.first_departure}" for part in left if part.first_departure != part.labels[0]]
+    if late:
+        return f"from {_listed(late)} on"
+    return "from the start" if left else None
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _tokens(case: Case, recipe: Recipe) -> list[str]:
@@ -117,8 +135,8 @@ def _tokens(case: Case, recipe: Recipe) -> list[str]:
             said.append(f"{arm} gave {tokens.num_not_finite} token scores that are not finite numbers.")
     covered = float(np.mean([np.nanmean(tokens.covered) for tokens in case.tokens.values()]))
     said.append(
-        f"KL is a lower bound from top-{recipe.token_evidence.top_k} lists: {100 * covered:.1f} % of the baseline's "
-        "mass lies in tokens compared one by one, the rest in two cells."
+        f"KL is a lower bound: {100 * covered:.1f} % of the baseline's probability lies in tokens that both "
+        f"top-{recipe.token_evidence.top_k} lists hold, compared one by one; the rest is compared in two sums."
     )
     return said
 

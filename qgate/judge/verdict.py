@@ -85,8 +85,6 @@ def _judge_tier(bench: Bench, name: str, tier: Tier) -> TierVerdict:
     serve = _serve(tier, judged)
     verdict = Verdict.INCONCLUSIVE if default is None else default.verdict
     reason = f"the recipe has no variant {tier.default!r}" if default is None else default.reason
-    if serve != tier.default:
-        reason += f"; serves {serve}" if serve else "; nothing may be served"
     return TierVerdict(
         tier=name,
         description=tier.description,

@@ -74,11 +74,18 @@ def test_the_position_of_the_first_change_and_of_defects_is_known_without_token_
     assert [value > 0 for value in loops.variant_values] == [False, True, False]
 
 
-def test_findings_say_where_it_begins(sheet):
-    assert any(
-        each.startswith("Along temperature (0 to 1.2), w8a8 leaves the noise floor: score_loss from 1.2 on")
-        for each in sheet.findings
-    )
+def test_findings_say_where_it_begins_in_one_line_a_variant(sheet):
+    told = [each for each in sheet.findings if "noise floor" in each]
+    assert told == [
+        "w8a8 leaves the baseline's noise floor: scores from prompt length 1024–2047 and temperature 1.2 on; "
+        "defects from prompt length 1024–2047, temperature 1.2 and output position 16–63 on; "
+        "changed answers from prompt length 1024–2047, temperature 1.2 and output position 64–127 on."
+    ]
+
+
+def test_what_leaves_the_floor_at_the_first_label_does_so_from_the_start():
+    sheet = judge(with_tokens(60, 1.0), WANTED, "run")
+    assert "w8a8 leaves the baseline's noise floor: KL from the start." in sheet.findings
 
 
 def test_nothing_departs_where_nothing_differs():

@@ -42,7 +42,7 @@ def test_a_planted_regression_fails_and_says_so_with_numbers():
     assert tier.serve == "baseline"
     result = criterion(sheet)
     assert tier.reason.startswith(f"score loss on facts {result.estimate.value:.3g} (95 % sure: at least ")
-    assert "beyond the margin 0.05; serves baseline" in tier.reason
+    assert tier.reason.endswith("beyond the margin 0.05")
 
 
 def test_a_pair_of_equals_passes_given_enough_items():
@@ -178,7 +178,7 @@ def test_a_broken_baseline_and_a_variant_that_is_more_so_are_told_whatever_the_c
 
         rows = tuple(planted(each) for each in made.rows)
         return [
-            f for f in judge(dataclasses.replace(made, rows=rows), recipe([SCORE]), "run").findings if "defects" in f
+            f for f in judge(dataclasses.replace(made, rows=rows), recipe([SCORE]), "run").findings if "defects in" in f
         ]
 
     assert findings(4, 8) == []
@@ -388,7 +388,6 @@ def test_without_a_fallback_nothing_is_served():
     base = scores(200, 0.9)
     tier = judge(evidence(base, {"w8a8": damaged(base, 0.4)}), recipe([SCORE], fallback=None), "run").tiers[0]
     assert tier.serve is None
-    assert tier.reason.endswith("nothing may be served")
 
 
 def test_numbers_of_an_engine_that_a_tier_does_not_accept_decide_nothing():
@@ -424,7 +423,10 @@ def test_a_variant_that_does_not_repeat_itself_is_a_finding():
     made = evidence(base, {"w8a8": base})
     again = arm("w8a8", base, replicate=1, identical=False)
     sheet = judge(dataclasses.replace(made, rows=(*made.rows, *again)), recipe([SCORE]), "run")
-    assert "w8a8 repeats itself in 0 of 50 answers: its kernels do not repeat themselves." in sheet.findings
+    assert (
+        "Asked twice, w8a8 gives the same answer to 0 of 50 requests: its kernels do not repeat themselves."
+        in sheet.findings
+    )
 
 
 def test_the_sheet_survives_json():

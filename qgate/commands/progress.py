@@ -71,22 +71,25 @@ class BarWatcher:
 class _LineTask:
     def __init__(self, label: str, total: int | None, done: int) -> None:
         self.label, self.total, self.done = label, total, done
+        self.step = ""
         self.said = time.monotonic()
         self.lock = threading.Lock()
 
     def advance(self, num: int = 1) -> None:
         with self.lock:
             self.done += num
-            if time.monotonic() - self.said < LINE_EVERY_S:
-                return
-            self.said = time.monotonic()
-        of = f" of {self.total}" if self.total is not None else ""
-        _line(f"  {self.label}: {self.done}{of}")
+            self._say()
 
     def detail(self, text: str) -> None:
+        with self.lock:
+            self.step = "" if self.label.endswith(text) else f", {text}"
+            self._say()
+
+    def _say(self) -> None:
         if time.monotonic() - self.said >= LINE_EVERY_S:
             self.said = time.monotonic()
-            _line(f"  {self.label}: {text}")
+            of = "" if self.total is None else f" of {self.total}"
+            _line(f"  {self.label}: {self.done}{of}{self.step}")
 
 
 class LineWatcher:

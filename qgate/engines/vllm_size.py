@@ -16,7 +16,7 @@ from qgate.io import checkpoint, tensors
 from qgate.ports import ServeJob
 from qgate.sizing.cache import cache_shape, text_config
 from qgate.sizing.ledger import Ledger, Serving, ledger
-from qgate.sizing.model import Model
+from qgate.sizing.model import Model, stored
 from qgate.sizing.placement import Device
 from qgate.sizing.reported import differences
 from qgate.sizing.shapes import misshapen
@@ -87,9 +87,7 @@ def size(job: ServeJob, options: VllmOptions, model: Model, gpu: Mapping[str, st
 
 def stored_model(job: ServeJob) -> Model:
     """The job's checkpoint as it lies on the disk. Raises CheckpointError."""
-    stored = tensors.read(job.checkpoint)
-    shapes = {name: tensor.shape for name, tensor in stored.items()}
-    return Model(checkpoint.read_config(job.checkpoint), stored, shapes)
+    return stored(checkpoint.read_config(job.checkpoint), tensors.read(job.checkpoint))
 
 
 def record(job: ServeJob, options: VllmOptions, gpu: Mapping[str, str] | None) -> Ledger | None:

@@ -5,6 +5,7 @@ Serialisations known: none (plain), compressed-tensors, AWQ (GEMM), GPTQ and blo
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -61,6 +62,12 @@ def precision(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
             advice="save the checkpoint anew with its quantizer",
         )
     return "+".join(sorted(groups))
+
+
+def weight_bits(precision: str) -> int | None:
+    """4 of W4A16, 8 of FP8, 16 of BF16; None where weights have no one width."""
+    said = re.fullmatch(r"(?:W|BF|FP|NVFP|MXFP)(\d+)(?:A\d+)?", precision)
+    return int(said[1]) if said else None
 
 
 def num_parameters(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> int:

@@ -5,7 +5,6 @@ Reads config.json and safetensors headers. A variant that is still to be made is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +12,13 @@ from pathlib import Path
 from qgate.errors import CheckpointError
 from qgate.io import checkpoint, hub, tensors
 from qgate.ports import Sized
-from qgate.rooms.precheck import VariantJob, quantized_layers
+from qgate.rooms.precheck import VariantJob, packed_layers, quantized_layers
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.variants import job_of
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.recipe import BASELINE, HubSource, LocalSource
 from qgate.sizing.ledger import Ledger
-from qgate.sizing.model import Model, group_size_of, packed
+from qgate.sizing.model import Model, group_size_of, stored
 from qgate.sizing.placement import Device
 from qgate.sizing.split import faults, fitting
 
@@ -29,15 +28,14 @@ Server = tuple[str, int]
 
 def models(prepared: Prepared, baseline: Checkpoint) -> dict[str, Model]:
     """Baseline and variants as far as their size goes. Raises CheckpointError, EnvError, PluginError."""
-    config, stored = checkpoint.read_config(baseline.path), tensors.read(baseline.path)
-    shapes = {name: tensor.shape for name, tensor in stored.items()}
-    found = {BASELINE: Model(config, stored, shapes)}
+    plain = stored(checkpoint.read_config(baseline.path), tensors.read(baseline.path))
+    found = {BASELINE: plain}
     for name, variant in prepared.loaded.recipe.variants.items():
         source = variant.checkpoint
         if isinstance(source, HubSource | LocalSource):
-            found[name] = _ready(_folder(source), shapes)
+            found[name] = _ready(_folder(source), plain)
         else:
-            found[name] = _to_make(found[BASELINE], job_of(prepared, name, baseline))
+            found[name] = _to_make(plain, job_of(prepared, name, baseline))
     return found
 
 
@@ -45,19 +43,14 @@ def _folder(source: HubSource | LocalSource) -> Path:
     return source.path if isinstance(source, LocalSource) else hub.snapshot(source.hub, source.revision).folder
 
 
-def _ready(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> Model:
+def _ready(folder: Path, baseline: Model) -> Model:
     config = checkpoint.read_config(folder)
-    return Model(config, tensors.read(folder), shapes, group_size_of(config))
+    return Model(config, tensors.read(folder), baseline.shapes, group_size_of(config))
 
 
 def _to_make(baseline: Model, job: VariantJob) -> Model:
-    stored = tensors.read(job.baseline.path)
-    width = re.match(r"W(\d+)A", job.quantizer.precision(job.options))
-    bits, group = int(width[1]) if width else 8, job.quantizer.group_size(job.options)
-    made = {
-        f"{module}.weight": packed(tensor.shape, bits, group)
-        for module, tensor in quantized_layers(stored, job.quantizer.ignored(job.options)).items()
-    }
+    made = packed_layers(job, quantized_layers(tensors.read(job.baseline.path), job.quantizer.ignored(job.options)))
+    group = job.quantizer.group_size(job.options)
     return replace(baseline, tensors={**baseline.tensors, **made}, group_size=group, is_estimate=True)
 
 

@@ -5,7 +5,6 @@ Touches the disk and the network; runs a worker for GGUF files.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from qgate.errors import CheckpointError
@@ -40,19 +39,13 @@ def obtain_ready(source: HubSource | LocalSource, name: str, stated: str | None)
     if stated is None:
         return found
     is_quantized = precisions.quantization(checkpoint.read_config(found.path)) is not None
-    widths = {_weight_bits(stated), _weight_bits(found.precision)}
+    widths = {precisions.weight_bits(stated), precisions.weight_bits(found.precision)}
     if is_quantized and None not in widths and len(widths) > 1:
         raise CheckpointError(
             f"the recipe calls {name} {stated}, but its config.json says {found.precision}",
             advice=f"leave `precision` out, or name the checkpoint that is {stated}",
         )
     return found.model_copy(update={"precision": stated})
-
-
-def _weight_bits(precision: str) -> str | None:
-    """`4` of W4A16, `8` of FP8; None where there is no one width."""
-    said = re.fullmatch(r"(?:W|BF|FP|NVFP|MXFP)(\d+)(?:A\d+)?", precision)
-    return said[1] if said else None
 
 
 def gguf_sha256(source: GgufSource) -> str:

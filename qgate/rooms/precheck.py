@@ -22,6 +22,7 @@ from qgate.ports import Quantizer, Tool
 from qgate.rooms import calibration
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.recipe import Calibration
+from qgate.sizing.model import Packed, packed
 
 GROUP_SIZES = (16, 32, 64, 128, 256)
 """Group sizes that kernels have; only those that fit are proposed."""
@@ -124,16 +125,17 @@ def _check_calibration(job: VariantJob) -> None:
         calibration.check(job.calibration)
 
 
-def result_bytes(job: VariantJob, layers: Mapping[str, Tensor]) -> int:
-    """Size of the checkpoint to be made: weights at their new width, 20 bits of scale and zero point a group."""
-    precision = job.quantizer.precision(job.options)
-    width = re.match(r"(?:W|FP|BF)(\d+)", precision)
-    bits = int(width[1]) if width else 8
+def packed_layers(job: VariantJob, layers: Mapping[str, Tensor]) -> dict[str, Packed]:
+    """By the weight's name, what the quantizer will make of it; 8 bits wide where its precision names no width."""
+    bits = precisions.weight_bits(job.quantizer.precision(job.options)) or 8
     group = job.quantizer.group_size(job.options)
-    elements = sum(tensor.num_elements for tensor in layers.values())
-    scales = elements // group if group else sum(tensor.shape[0] for tensor in layers.values())
-    kept = job.baseline.weight_bytes - sum(tensor.size_bytes for tensor in layers.values())
-    return kept + elements * bits // 8 + scales * 5 // 2
+    return {f"{module}.weight": packed(tensor.shape, bits, group) for module, tensor in layers.items()}
+
+
+def result_bytes(job: VariantJob, layers: Mapping[str, Tensor]) -> int:
+    """Size of the checkpoint to be made."""
+    gone = sum(tensor.size_bytes for tensor in layers.values())
+    return job.baseline.weight_bytes - gone + sum(each.size_bytes for each in packed_layers(job, layers).values())
 
 
 def _check_room(job: VariantJob, layers: Mapping[str, Tensor], results: Path) -> None:

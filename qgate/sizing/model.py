@@ -32,6 +32,11 @@ class Model:
     """Whether it is still to be made."""
 
 
+def stored(config: Mapping[str, Any], tensors: Mapping[str, Stored]) -> Model:
+    """A checkpoint as it lies on the disk."""
+    return Model(config, tensors, {name: tensor.shape for name, tensor in tensors.items()})
+
+
 def group_size_of(config: Mapping[str, Any]) -> int | None:
     """The smallest group of a quantized checkpoint, from its config.json; None where a row has one scale."""
     said = config.get("quantization_config")

@@ -300,9 +300,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(Interrupted("interrupted; what was finished is kept", advice="run the same command to go on"))
     except QgateError as error:
         return _say(error)
-    except BrokenPipeError:
+    except BrokenPipeError:  # whoever reads went away before all was said: no verdict came through
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(ExitCode.PASS)
+        return int(ExitCode.INCONCLUSIVE)
     except Exception:
         traceback.print_exc()
         return _say(QgateError("this is a bug in qgate", advice="report it with the lines above"))

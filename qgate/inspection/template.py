@@ -97,7 +97,7 @@ def render(
         return environment.from_string(TRACKING.sub("", text)).render(
             messages=[dict(message) for message in messages], tools=tools, add_generation_prompt=True, **tokens
         )
-    except (jinja2.TemplateError, TypeError, ValueError, KeyError, AttributeError, ArithmeticError, IndexError):
+    except (jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError):
         return None
 
 

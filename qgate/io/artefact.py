@@ -40,7 +40,7 @@ def load(path: Path, cls: type[T]) -> T:
         fields = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ArtefactError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArtefactError(
             f"{path} is not JSON: {error}", advice="delete its folder and run the recipe again"
         ) from error
@@ -54,7 +54,7 @@ def parse(fields: Any, cls: type[T], where: str) -> T:
         found = head.get("kind") if isinstance(head, dict) else None
         raise ArtefactError(f"{where} is no {cls.KIND} file (kind: {found})")
     version = head.get("version")
-    if not isinstance(version, int) or version > cls.VERSION:
+    if not isinstance(version, int) or not 1 <= version <= cls.VERSION:
         raise ArtefactError(
             f"{where} is a {cls.KIND} of version {version}, but this qgate reads up to {cls.VERSION}",
             advice="upgrade qgate",

@@ -44,7 +44,8 @@ class ProcessError(WorldError):
 
 def _ending(returncode: int) -> str:
     if returncode < 0:
-        name = signal.Signals(-returncode).name
+        named = {each.value: each.name for each in signal.Signals}
+        name = named.get(-returncode, f"signal {-returncode}")
         hint = " (killed: often the kernel, for want of memory)" if name == "SIGKILL" else ""
         return f"was ended by {name}{hint}"
     return f"exited with {returncode}"

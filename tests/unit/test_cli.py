@@ -125,6 +125,15 @@ def test_a_bug_says_that_it_is_one(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert "this is a bug in qgate" in capsys.readouterr().err
 
 
+def test_a_reader_that_went_away_got_no_verdict(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "qgate", "schema"]
+    child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.close()
+    _, said = child.communicate(timeout=60)
+    assert (child.returncode, said) == (ExitCode.INCONCLUSIVE, b"")
+
+
 def test_an_unknown_verb_is_a_user_error() -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(["rnu"])

@@ -177,7 +177,12 @@ def test_templates_as_they_are_published_render(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["{{ ''.__class__.__mro__ }}{{ messages.__init__.__globals__ }}", "{% for x in range(10**9) %}{% endfor %}", "{{"],
+    [
+        "{{ ''.__class__.__mro__ }}{{ messages.__init__.__globals__ }}",
+        "{% for x in range(10**9) %}{% endfor %}",
+        "{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}",
+        "{{",
+    ],
 )
 def test_templates_that_reach_out_of_the_sandbox_or_are_broken_do_not_render(text: str) -> None:
     found = template.render(text, TokenizerFacts(), template.CONVERSATIONS[0])

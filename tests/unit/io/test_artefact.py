@@ -42,6 +42,9 @@ def test_older_versions_go_through_the_chain(tmp_path: Path, monkeypatch: pytest
         ('{"colour": "red"}', "is no box file"),
         ('{"qgate": {"kind": "crate", "version": 1}}', "is no box file (kind: crate)"),
         ('{"qgate": {"kind": "box", "version": 4}, "colour": "red"}', "reads up to 3"),
+        ('{"qgate": {"kind": "box", "version": 0}, "colour": "red"}', "is a box of version 0"),
+        ('{"qgate": {"kind": "box", "version": [3]}, "colour": "red"}', "is a box of version [3]"),
+        ("[" * 100_000, "is not JSON"),
         ('{"qgate": {"kind": "box", "version": 3}, "colour": 5}', "colour"),
     ],
 )

@@ -36,6 +36,11 @@ def test_failure_shows_code_log_and_tail_but_no_environment(tmp_path: Path) -> N
     assert caught.value.returncode == 7
 
 
+def test_a_signal_without_a_name_is_told_by_its_number(tmp_path: Path) -> None:
+    with pytest.raises(proc.ProcessError, match="ended by signal 40"):
+        proc.run([sys.executable, "-c", "import os; os.kill(os.getpid(), 40)"], log=tmp_path / "x.log", what="it")
+
+
 def test_a_signal_is_named(tmp_path: Path) -> None:
     with pytest.raises(proc.ProcessError, match=r"SIGKILL.*memory"):
         proc.run([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], log=tmp_path / "x.log", what="it")

@@ -1,6 +1,6 @@
 """What a person sees when a run ends. Pure: a run and its verdict sheet in, something that rich can print out.
 
-It reads without colour and at 80 columns. Text from outside is never markup: it enters as `Text`, with control
+It reads without colour and at 60 columns. Text from outside is never markup: it enters as `Text`, with control
 characters made visible, so no answer can move the cursor, recolour or retitle the terminal.
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from qgate.reports.fitted import Page, Parted
 from qgate.reports.visible import clip, offset_of, one_line
 from qgate.reports.words import (
     EXIT_MEANING,
@@ -38,7 +38,6 @@ from qgate.schemas.verdict import Example, VerdictSheet
 
 NUM_EXAMPLES = 3
 CLIP_CHARACTERS = 210
-VARIANTS_PER_TABLE = 4
 _STYLE = {
     "PASS": "bold green",
     "FAIL": "bold red",
@@ -59,9 +58,14 @@ _COST: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 
 def render(run: Run, sheet: VerdictSheet, folder: str | None = None) -> RenderableType:
     """The whole report; `folder` is where the run's files lie, for the pointer at the end."""
-    parts: list[RenderableType] = [_head(run, sheet), *_tiers(run, sheet), *_matrix(run, sheet), *_reasons(sheet)]
-    parts += [*_cost(run, sheet), *_examples(sheet), *_findings(run, sheet), _foot(run, sheet, folder)]
-    return Group(*parts)
+
+    def parts() -> Iterator[RenderableType]:
+        yield _head(run, sheet)
+        yield from (*_tiers(run, sheet), *_matrix(run, sheet), *_reasons(sheet), *_cost(run, sheet))
+        yield from (*_examples(sheet), *_findings(run, sheet))
+        yield _foot(run, sheet, folder)
+
+    return Page(parts)
 
 
 def _words(text: str, style: str = "") -> Text:
@@ -108,29 +112,29 @@ def _tiers(run: Run, sheet: VerdictSheet) -> Iterator[RenderableType]:
 
 def _matrix(run: Run, sheet: VerdictSheet) -> Iterator[RenderableType]:
     precision, names = precisions(run, sheet), variants_of(sheet)
-    for first in range(0, len(names), VARIANTS_PER_TABLE):
-        part = names[first : first + VARIANTS_PER_TABLE]
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=True, title_justify="left")
-        table.add_column("tier", overflow="fold")
-        for name in part:
-            table.add_column(_words(labelled(name, precision)), overflow="fold")
-        for tier in sheet.tiers:
-            table.add_row(_words(tier.tier), *(_verdict(verdict_word(in_tier(tier, name))) for name in part))
-        yield _section("Tiers and variants") if first == 0 else Text("")
-        yield table
-    if any(verdict_word(in_tier(tier, name)) == NOT_ALLOWED for tier in sheet.tiers for name in names):
+    if not names:
+        return
+    words = [[verdict_word(in_tier(tier, name)) for name in names] for tier in sheet.tiers]
+    rows = [(_words(tier.tier), [_verdict(word) for word in row]) for tier, row in zip(sheet.tiers, words, strict=True)]
+    yield _section("Tiers and variants")
+    yield Parted("tier", [_words(labelled(name, precision)) for name in names], rows)
+    if any(NOT_ALLOWED in row for row in words):
         yield Padding(_words(f"{NOT_ALLOWED}: the tier does not allow this variant", "dim"), (0, 0, 0, 2))
 
 
 def _reasons(sheet: VerdictSheet) -> Iterator[RenderableType]:
-    """One line per variant and reason, with the tiers where it holds."""
-    grouped = not_passed(sheet)
-    if grouped:
-        yield _section("Why not")
-        rows = []
-        for (verdict, variant, reason), tiers in grouped.items():
-            sentence = _words(f"{variant}: {reason}")
-            rows.append((_verdict(verdict.value), sentence.append(f"\nin {one_line(', '.join(tiers))}", style="dim")))
+    """One line per variant and reason that no tier's own line has told, with the tiers where it holds."""
+    rows = []
+    defaults = {tier.tier: tier.default for tier in sheet.tiers}
+    for (verdict, variant, reason), tiers in not_passed(sheet).items():
+        untold = [tier for tier in tiers if defaults[tier] != variant]
+        if untold:
+            sentence = _words(f"{variant} in {', '.join(untold)}", "bold").append_text(
+                _words(f": {reason}", "not bold")
+            )
+            rows.append((_verdict(verdict.value), sentence))
+    if rows:
+        yield _section("Why not the others")
         yield _grid(rows, (12,))
 
 
@@ -138,15 +142,15 @@ def _cost(run: Run, sheet: VerdictSheet) -> Iterator[RenderableType]:
     precision, names = precisions(run, sheet), [name for name in variants_of(sheet) if summary_of(sheet, name)]
     if not names:
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=True)
-    table.add_column("variant", overflow="fold")
-    for title, _, _ in _COST:
-        table.add_column(title, justify="right", no_wrap=True)
+    yield _section("Quality against cost")
+    rows = []
     for name in names:
         values = summary_of(sheet, name)
-        table.add_row(_words(labelled(name, precision)), *(shown(values.get(key)) for _, key, shown in _COST))
-    yield _section("Quality against cost")
-    yield table
+        cells = [Text(shown(values.get(key))) for _, key, shown in _COST]
+        rows.append((_words(labelled(name, precision)), cells))
+    yield Parted("variant", [Text(title) for title, _, _ in _COST], rows, right=True)
+    said = "score: the mean; defects: answers with one; KL: nats per token away from the baseline"
+    yield Padding(_words(said, "dim"), (0, 0, 0, 2))
 
 
 def _examples(sheet: VerdictSheet) -> Iterator[RenderableType]:

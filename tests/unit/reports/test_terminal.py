@@ -59,6 +59,29 @@ def test_no_line_is_wider_than_the_terminal(width):
     assert max(cell_len(line) for line in capture.get().splitlines()) <= width
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_verdicts_and_names_are_never_broken(width):
+    text = shown(sample.sheet(), width=width)
+    tables = text.partition("Tiers and variants")[2].partition("Why not")[0]
+    for word in ("public-chat", "batch-summaries", "evaluation-api", "(W4A16)", "FP16", "INCONCLUSIVE", "n.a."):
+        assert word in tables
+    figures = text.partition("Quality against cost")[2].partition("The worst answers")[0]
+    for word in ("variant", "bits/w", "defects", "269 MB"):
+        assert word in figures
+
+
+def test_no_line_ends_in_blanks():
+    stream = io.StringIO()
+    Console(file=stream, width=80, no_color=True).print(terminal.render(sample.run(), sample.sheet()))
+    assert [line for line in stream.getvalue().splitlines() if line != line.rstrip()] == []
+
+
+def test_a_tiers_default_is_told_at_the_top_only():
+    why = shown(sample.sheet()).partition("Why not the others")[2].partition("Quality against cost")[0]
+    assert "gptq in public-chat, agents:" in why
+    assert "awq in public-chat, batch-summaries:" in why
+
+
 def test_many_variants_are_split_over_tables():
     sheet = sample.sheet()
     names = [f"variant-{index}" for index in range(9)]

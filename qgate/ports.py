@@ -31,6 +31,10 @@ class Tool:
     """Lock hash or package list hash: part of every content key."""
 
 
+NO_TOOL = Tool(python=Path(), identity="none")
+"""Of an engine that starts nothing; and in a plan, in the place of an environment that is not built."""
+
+
 @dataclass(frozen=True)
 class QuantizeJob:
     """What a quantizer is handed. All paths exist, except `output`, whose parent does."""

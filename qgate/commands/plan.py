@@ -10,9 +10,9 @@ from rich.table import Table
 
 from qgate.commands import plan_memory
 from qgate.commands.progress import watching
-from qgate.errors import ExitCode
-from qgate.io import recipe
-from qgate.ports import Sized
+from qgate.errors import EnvError, ExitCode
+from qgate.io import envs, recipe
+from qgate.ports import NO_TOOL, Sized, Tool
 from qgate.rooms.forecast import forecast
 from qgate.rooms.outlook import outlook
 from qgate.rooms.prepare import Prepared, prepare
@@ -20,12 +20,28 @@ from qgate.rooms.variants import successions
 from qgate.sizing.placement import Device
 
 
+class Environments:
+    """Looks environments up as a plan does: one that is not built is noted, and stands as no tool at all."""
+
+    def __init__(self) -> None:
+        self.missing: dict[str, EnvError] = {}
+
+    def find(self, spec: str) -> Tool:
+        """The tool, or NO_TOOL."""
+        try:
+            return envs.resolve(spec)
+        except EnvError as error:
+            self.missing[error.message] = error
+            return NO_TOOL
+
+
 def plan(arguments: argparse.Namespace) -> ExitCode:
-    """Print every step with its state. Raises what a run would refuse."""
+    """Print every step with its state; INCONCLUSIVE where an environment is missing. Raises what a run would refuse."""
     loaded = recipe.load(arguments.recipe)
     wished = plan_memory.devices_like(arguments.gpu_memory, arguments.gpus)
+    environments = Environments()
     with watching(quiet=True) as watcher:
-        prepared = prepare(loaded, arguments.results, watcher)
+        prepared = prepare(loaded, arguments.results, watcher, environments.find)
     lines = outlook(prepared)
     devices = wished or _devices(prepared)
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -55,7 +71,13 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
                 f"[yellow]•[/] tier {name} accepts numbers from {', '.join(tier.engines)} only: it will be INCONCLUSIVE",
                 highlight=False,
             )
-    return ExitCode.PASS
+    for error in environments.missing.values():
+        console.print(
+            f"[yellow]•[/] {escape(error.message)}: {escape(error.advice or '')}; until then what was made with it counts "
+            "as to do",
+            highlight=False,
+        )
+    return ExitCode.INCONCLUSIVE if environments.missing else ExitCode.PASS
 
 
 def _devices(prepared: Prepared) -> tuple[Device, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qgate.engines.vllm_memory import gpu_memory_bytes
-from qgate.io import distributions, host
+from qgate.io import distributions, envs, host
 from qgate.ports import Tool
 from qgate.sizing.placement import Device
 
@@ -45,7 +45,7 @@ class Machine:
 
 def look(tool: Tool, visible: str | None = None) -> Machine:
     """The machine as a server of `tool` sees it. `visible`: its CUDA_VISIBLE_DEVICES, the caller's where None."""
-    path = distributions.probe(tool.python).path
+    path = envs.site_packages(tool)
     found = distributions.installed(path)
     packages = {name: found[name] for name in PACKAGES if name in found}
     guarded = _guards_tokens_in(path)

@@ -22,7 +22,7 @@ from qgate.io import distributions, locks
 from qgate.io.distributions import Interpreter
 from qgate.io.home import home
 from qgate.io.locks import Lock
-from qgate.ports import Tool
+from qgate.ports import NO_TOOL, Tool
 
 MARKER = "qgate-env.json"
 
@@ -101,8 +101,8 @@ def packages(tool: Tool, names: Iterable[str]) -> dict[str, str]:
 
 
 def site_packages(tool: Tool) -> tuple[Path, ...]:
-    """The folders that the tool imports packages from, in order."""
-    return _interpreter(tool.python).path
+    """The folders that the tool imports packages from, in order; none where there is no tool."""
+    return () if tool == NO_TOOL else _interpreter(tool.python).path
 
 
 def status(name: str) -> EnvStatus:

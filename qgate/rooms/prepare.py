@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ from qgate.io.recipe import LoadedRecipe
 from qgate.io.store import Store
 from qgate.io.task_files import AskedTasks
 from qgate.plan import EngineIdentity, Plan, plan
-from qgate.ports import Engine, Scorer, ServeJob, Sized, Tool, Watcher, load_engine
+from qgate.ports import NO_TOOL, Engine, Scorer, ServeJob, Sized, Tool, Watcher, load_engine
 from qgate.rooms.arms import Bench, Serving
 from qgate.rooms.berths import Berths
 from qgate.rooms.scoring import load_scorer
@@ -39,6 +39,8 @@ from qgate.sizing.placement import Berth
 
 OF_THE_RUN = frozenset({"evalset", "profile", "temperature"})
 """Keys that part answers without being a slice of their items."""
+FindTool = Callable[[str], Tool]
+"""An environment by what a recipe calls it. Raises EnvError."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class Prepared:
     """Sets of lm-eval's tasks by name, once the baseline's tokenizer is there."""
     berths: Berths | None = None
     """Room on the GPUs, where qgate places the servers."""
+    find_tool: FindTool = envs.resolve
 
     @cached_property
     def context(self) -> int | None:
@@ -147,11 +150,12 @@ class Prepared:
         )
 
 
-def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Prepared:
+def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher, find_tool: FindTool = envs.resolve) -> Prepared:
     """Look up all that the recipe names. Raises EvalsetError, PluginError, EnvError, StoreError."""
     recipe = loaded.recipe
     engine = load_engine(recipe.engine.name)
-    tool = _tool(recipe.engine.env or engine.lock)
+    spec = recipe.engine.env or engine.lock
+    tool = NO_TOOL if spec is None else find_tool(spec)
     by_use = {use.name: evalsets.load(use, loaded.base) for use in recipe.evalsets if use.lm_eval is None}
     sets = {evalset_name(name): evalset for name, evalset in by_use.items()}
     check_scopes(recipe, sets, complete=len(by_use) == len(recipe.evalsets))
@@ -167,6 +171,7 @@ def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Prepared:
         bench=Bench(engine, Store(results), watcher, requests_by_id(steps)),
         folder=results / "runs" / f"{recipe.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}",
         berths=_berths(loaded, engine, tool),
+        find_tool=find_tool,
     )
 
 
@@ -189,10 +194,6 @@ def claim_folder(prepared: Prepared) -> Prepared:
             folder.mkdir()
             return replace(prepared, folder=folder)
     raise AssertionError("count() does not end")
-
-
-def _tool(spec: str | None) -> Tool:
-    return Tool(python=Path(), identity="none") if spec is None else envs.resolve(spec)
 
 
 def requests_by_id(steps: Plan) -> dict[str, GenerateRequest]:

@@ -20,7 +20,7 @@ from qgate.judge import file_swap
 from qgate.judge.request_body import server_defaults
 from qgate.levers import Lever
 from qgate.plan import dequantize_key
-from qgate.ports import Engine, Tool, Watcher, load_engine
+from qgate.ports import NO_TOOL, Engine, Tool, Watcher, load_engine
 from qgate.rooms.obtain import GGUF_LOCK, GGUF_WORKER, dequantize, gguf_sha256, obtain_model
 from qgate.rooms.replay import Setup
 from qgate.schemas.base import content_key
@@ -106,7 +106,7 @@ def _address(side: Side, folder: Path) -> str:
 def tool_of(engine: Engine, env: str | None) -> Tool:
     """The environment that an engine runs in. Raises EnvError."""
     spec = env or engine.lock
-    return Tool(python=Path(), identity="none") if spec is None else envs.resolve(spec)
+    return NO_TOOL if spec is None else envs.resolve(spec)
 
 
 def with_lever(setup: Setup, *levers: Lever) -> Setup:

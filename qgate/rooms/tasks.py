@@ -22,7 +22,7 @@ import numpy as np
 
 from qgate.crosscheck import evalset_name
 from qgate.errors import EvalsetError, WorldError
-from qgate.io import artefact, checkpoint, envs, proc, task_files
+from qgate.io import artefact, checkpoint, proc, task_files
 from qgate.io.files import sha256_file
 from qgate.io.score_log import read_scores
 from qgate.io.task_files import REQUESTS, TASKS, AskedTasks
@@ -57,7 +57,7 @@ def find_tasks(prepared: Prepared, baseline: Checkpoint) -> Prepared:
     found = {}
     for use in prepared.loaded.recipe.evalsets:
         if use.lm_eval is not None:
-            key = _key(prepared, use.lm_eval, baseline, _tool(use.lm_eval))
+            key = _key(prepared, use.lm_eval, baseline, _tool(prepared, use.lm_eval))
             if (folder := prepared.store.find(ASKED, key)) is not None:
                 found[use.name] = task_files.read(folder, key, use.name, use.lm_eval.language)
     return with_tasks(prepared, found) if found else prepared
@@ -80,7 +80,7 @@ def with_tasks(prepared: Prepared, tasks: Mapping[str, AskedTasks]) -> Prepared:
 def _asked(prepared: Prepared, use: EvalsetUse, baseline: Checkpoint) -> AskedTasks:
     spec = use.lm_eval
     assert spec is not None
-    tool = _tool(spec)
+    tool = _tool(prepared, spec)
     key = _key(prepared, spec, baseline, tool)
 
     def make(folder: Path) -> None:
@@ -93,8 +93,8 @@ def _asked(prepared: Prepared, use: EvalsetUse, baseline: Checkpoint) -> AskedTa
     return task_files.read(prepared.store.obtain(ASKED, key, make), key, use.name, spec.language)
 
 
-def _tool(spec: LmEvalTasks) -> Tool:
-    return envs.resolve(spec.env or LM_EVAL)
+def _tool(prepared: Prepared, spec: LmEvalTasks) -> Tool:
+    return prepared.find_tool(spec.env or LM_EVAL)
 
 
 def _key(prepared: Prepared, spec: LmEvalTasks, baseline: Checkpoint, tool: Tool) -> str:
@@ -217,7 +217,7 @@ def _score(
         "arms": {f"{variant}-{replicate}": str(file) for (variant, replicate), file in files.items()},
     }
     with prepared.bench.watcher.task(f"{use.name}: lm-eval scores", None):
-        _run(_tool(use.lm_eval), request, work, f"lm-eval's scoring ({use.name})")
+        _run(_tool(prepared, use.lm_eval), request, work, f"lm-eval's scoring ({use.name})")
     return {(variant, replicate): work / f"{variant}-{replicate}.jsonl" for variant, replicate in arms}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from qgate.io import artefact, envs, scripts
+from qgate.io import artefact, scripts
 from qgate.io.files import sha256_file
 from qgate.plan import dequantize_key, quantize_key
 from qgate.ports import Archived, Tool, load_quantizer
@@ -32,7 +32,7 @@ def obtain_baseline(prepared: Prepared) -> Checkpoint:
     dtype = recipe.baseline.dtype
     if not isinstance(recipe.model, GgufSource):
         return obtain_model(recipe.model, BASELINE, precision=PRECISION_OF[dtype])
-    source, tool = recipe.model, envs.resolve(GGUF_LOCK)
+    source, tool = recipe.model, prepared.find_tool(GGUF_LOCK)
 
     def make(output: Path) -> Checkpoint:
         with prepared.bench.watcher.task(f"{BASELINE}: unpacking {source.gguf.name}", None):
@@ -45,7 +45,7 @@ def baseline_key(prepared: Prepared) -> str:
     """Content key of a baseline that is unpacked from a GGUF file. Raises CheckpointError, EnvError."""
     source = prepared.loaded.recipe.model
     assert isinstance(source, GgufSource)
-    tool = envs.resolve(GGUF_LOCK)
+    tool = prepared.find_tool(GGUF_LOCK)
     return dequantize_key(
         gguf_sha256(source), prepared.loaded.recipe.baseline.dtype, tool.identity, sha256_file(GGUF_WORKER)
     )
@@ -98,7 +98,7 @@ def job_of(prepared: Prepared, name: str, baseline: Checkpoint) -> VariantJob:
         calibration=variant.calibration,
         baseline=baseline,
         dtype=recipe.baseline.dtype,
-        tool=envs.resolve(variant.env or quantizer.lock),
+        tool=prepared.find_tool(variant.env or quantizer.lock),
     )
 
 

@@ -11,23 +11,28 @@ import yaml
 
 from qgate import cli
 from qgate.crosscheck import evalset_name
-from qgate.io import evalsets, recipe
+from qgate.io import evalsets, hashes, recipe
 from qgate.rooms import calibration
 from qgate.schemas.recipe import HubSource
 from tests.http_stub import HttpStub, Request
+from tests.unit.sizing import models
 from tests.unit.tiny_checkpoint import write_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
 STARTER = Path(str(files("qgate.commands").joinpath("starter.yaml")))
 GENERAL = ROOT / "recipes" / "calibration" / "general.jsonl"
-COLUMNS = {"qwen2.5-7b": (3584, 18_944), "llama-3.1-8b": (4096, 14_336), "mistral-7b": (4096, 14_336)}
-"""Columns of each model's linear layers (hidden and intermediate size): groups must divide them."""
+PUBLISHED: dict[str, dict[str, Any]] = {
+    "qwen2.5-7b": models.QWEN_2_5_7B | {"architectures": ["Qwen2ForCausalLM"], "max_position_embeddings": 32_768},
+    "llama-3.1-8b": models.LLAMA_3_8B | {"architectures": ["LlamaForCausalLM"], "max_position_embeddings": 131_072},
+    "mistral-7b": models.MISTRAL_7B_V01 | {"architectures": ["MistralForCausalLM"], "max_position_embeddings": 32_768},
+}
+"""The models of the recipes that quantize a model of the hub, in its config.json's words."""
 by_name = pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 
 
 def test_the_common_cases_are_there() -> None:
-    assert {*COLUMNS, "demo", "demo-vllm", "ready-checkpoint", "running-server"} <= {path.stem for path in RECIPES}
+    assert {*PUBLISHED, "demo", "demo-vllm", "ready-checkpoint", "running-server"} <= {path.stem for path in RECIPES}
 
 
 @pytest.mark.parametrize("path", [*RECIPES, STARTER], ids=lambda path: path.stem)
@@ -67,15 +72,32 @@ def test_a_pinned_revision_is_a_whole_commit(path: Path) -> None:
             assert source.revision == "main" or re.fullmatch(r"[0-9a-f]{40}", source.revision)
 
 
-@pytest.mark.parametrize("name", COLUMNS)
-def test_groups_divide_the_columns_of_the_model(name: str) -> None:
-    variants = recipe.load(ROOT / "recipes" / f"{name}.yaml").recipe.variants
-    assert {str(variant.options["scheme"]) for variant in variants.values()} == {
-        "W8A8", "FP8_DYNAMIC", "W4A16_ASYM", "W4A16",
-    }  # fmt: skip
-    for variant in variants.values():
-        size = variant.options.get("group_size", 1)
-        assert all(columns % size == 0 for columns in COLUMNS[name])
+@pytest.mark.parametrize("num_gpus", [1, 2, 4])
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_model_of_the_hub_is_planned_without_an_environment(
+    name: str, num_gpus: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Group sizes, calibration and tensor parallelism are checked against the model's shapes (one layer of it)."""
+    monkeypatch.setenv("QGATE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setattr(hashes, "sha256_file", lambda file: "0" * 64)
+    written = yaml.safe_load((ROOT / "recipes" / f"{name}.yaml").read_text(encoding="utf-8"))
+    models.write_checkpoint(tmp_path / "model", PUBLISHED[name] | {"num_hidden_layers": 1, "vocab_size": 1024})
+    written["model"] = {"path": str(tmp_path / "model")}
+    written["engine"]["options"] = {"tensor_parallel_size": num_gpus}
+    written["evalsets"] = [{"name": "instruction@1", "limit": 3}]
+    (tmp_path / "calibration").symlink_to(GENERAL.parent)
+    (tmp_path / "r.yaml").write_text(yaml.safe_dump(written), encoding="utf-8")
+    gpus = ["--gpu-memory", "80GiB", "--gpus", str(num_gpus)]
+    code = cli.main(["plan", str(tmp_path / "r.yaml"), "--results", str(tmp_path / "results"), *gpus])
+    said = " ".join(capsys.readouterr().out.split())
+    assert code == 3, "the environments are missing, and it says so"
+    for lock in ("vllm", "llmcompressor"):
+        assert f"the environment '{lock}' is not built: qgate env build {lock}" in said
+    for variant in ("w8a8", "fp8", "awq", "gptq"):
+        assert f"{variant} to quantize with llmcompressor" in said
+        assert f"{variant} ~" in said, "its memory is told"
+    assert "does not fit" not in said
 
 
 def test_the_attached_servers_of_baseline_and_variant_are_two() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,8 @@ import pytest
 from qgate import cli
 from qgate.engines.vllm import ENGINE
 from qgate.errors import ExitCode
-from qgate.ports import Tool
+from qgate.io import envs
+from qgate.ports import NO_TOOL
 from qgate.rooms import prepare
 from tests.unit.recipes import small, write, write_evalset
 from tests.unit.sizing.models import write_checkpoint
@@ -20,7 +20,7 @@ from tests.unit.test_pipeline import item
 @pytest.fixture
 def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(prepare, "load_engine", lambda name: ENGINE)
-    monkeypatch.setattr(prepare, "_tool", lambda spec: Tool(Path(sys.executable), "none"))
+    monkeypatch.setattr(envs, "resolve", lambda spec: NO_TOOL)
     monkeypatch.setattr(type(ENGINE), "device", lambda self, tool: "a CPU")
     monkeypatch.setattr(type(ENGINE), "devices", lambda self, tool: ())
     for name in ("model", "w8a8"):
@@ -52,6 +52,20 @@ def test_a_gpu_that_is_too_small_is_told(recipe: Path, capsys: pytest.CaptureFix
 def test_without_a_gpu_it_says_so(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert plan(recipe) == ExitCode.PASS
     assert "no GPU answers here" in capsys.readouterr().out
+
+
+def test_without_the_environment_it_tells_what_it_can_and_ends_as_a_run_would(
+    recipe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plan(recipe, "--gpu-memory", "80GiB") == ExitCode.PASS
+    built = capsys.readouterr().out
+    monkeypatch.undo()
+    monkeypatch.setenv("QGATE_HOME", str(recipe.parent / "nothing-built"))
+    assert plan(recipe, "--gpu-memory", "80GiB") == ExitCode.INCONCLUSIVE
+    said = capsys.readouterr().out
+    assert "the environment 'vllm' is not built: qgate env build vllm" in said.replace("\n", " ")
+    assert said.partition("engine vllm")[0] == built.partition("engine vllm")[0], "the same steps"
+    assert said.partition("GiB a GPU")[2].startswith(built.partition("GiB a GPU")[2]), "the same memory"
 
 
 def test_a_number_of_gpus_without_their_size_is_refused(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
@@ -18,7 +17,7 @@ from qgate.engines import fake
 from qgate.engines.vllm import ENGINE
 from qgate.errors import CheckpointError, UserError
 from qgate.io import recipe
-from qgate.ports import Tool
+from qgate.ports import NO_TOOL
 from qgate.rooms import prepare
 from qgate.rooms.forecast import Forecast, forecast
 from qgate.rooms.prepare import Prepared
@@ -38,7 +37,6 @@ GROUPED = {
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "load_engine", lambda name: ENGINE)
-    monkeypatch.setattr(prepare, "_tool", lambda spec: Tool(Path(sys.executable), "none"))
     monkeypatch.setattr(type(ENGINE), "device", lambda self, tool: "NVIDIA H200")
     monkeypatch.setattr(type(ENGINE), "devices", lambda self, tool: ())
 
@@ -49,7 +47,7 @@ def prepared(folder: Path, **changes: Any) -> Prepared:
     write_evalset(folder, [item(number) for number in range(60)])
     spec = {"name": "vllm", "parallel": "auto", "concurrency": 32, **changes.pop("engine", {})}
     loaded = recipe.load(write(folder, small(engine=spec, **changes)))
-    return prepare.prepare(loaded, folder / "results", Watcher())
+    return prepare.prepare(loaded, folder / "results", Watcher(), lambda spec: NO_TOOL)
 
 
 def drawn(found: Forecast, devices: Sequence[Device]) -> str:

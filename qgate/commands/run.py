@@ -20,7 +20,8 @@ def run(arguments: argparse.Namespace) -> ExitCode:
     loaded = recipe.load(arguments.recipe)
     with watching(quiet=arguments.quiet) as watcher:
         outcome = pipeline.run(loaded, arguments.results, watcher)
-    Console().print(terminal.render(outcome.run, outcome.sheet, str(outcome.folder)))
+    with github.quoting(os.environ):
+        Console().print(terminal.render(outcome.run, outcome.sheet, str(outcome.folder)))
     github.tell(outcome, os.environ)
     if outcome.sheet.exit_code is ExitCode.INCONCLUSIVE and arguments.fail_on == "fail":
         Console().print("exit code 0 all the same: --fail-on fail lets what is not settled pass")

@@ -24,7 +24,7 @@ ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
 GITLAB: dict[str, Any] = yaml.safe_load((ROOT / "ci" / "qgate.gitlab-ci.yml").read_text(encoding="utf-8"))
 DOCS = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-EXAMPLES = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", DOCS, re.DOTALL)]
+EXAMPLES: list[str] = re.findall(r"```yaml\n(.*?)```", DOCS, re.DOTALL)
 
 
 def commands() -> Iterator[str]:
@@ -57,11 +57,38 @@ def test_the_action_hangs_together() -> None:
 
 
 def test_the_examples_use_what_there_is() -> None:
-    github, gitlab = EXAMPLES
+    github, gitlab = (yaml.safe_load(text) for text in EXAMPLES)
     (step,) = [step for step in github["jobs"]["gate"]["steps"] if step.get("id") == "gate"]
     assert step["with"].keys() <= ACTION["inputs"].keys()
     assert gitlab["gate"]["extends"] in GITLAB
-    assert gitlab["gate"]["variables"].keys() <= GITLAB[".qgate"]["variables"].keys()
+    known = {*GITLAB[".qgate"]["variables"], "QGATE_HOME", "GIT_CLEAN_FLAGS"}
+    assert gitlab["gate"]["variables"].keys() <= known
+
+
+def lint(*words: str | Path) -> None:
+    """Run a linter of the environment that the tests run in."""
+    tool, *rest = map(str, words)
+    done = subprocess.run([Path(sys.executable).parent / tool, *rest], capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_github_and_gitlab_take_them(tmp_path: Path) -> None:
+    """By their own schemas."""
+    workflow, job = (tmp_path / f"{name}.yml" for name in ("workflow", "job"))
+    workflow.write_text(EXAMPLES[0], encoding="utf-8")
+    job.write_text(EXAMPLES[1], encoding="utf-8")
+    lint("check-jsonschema", "--builtin-schema", "vendor.github-actions", ROOT / "action.yml")
+    lint("check-jsonschema", "--builtin-schema", "vendor.github-workflows", workflow)
+    lint("check-jsonschema", "--builtin-schema", "vendor.gitlab-ci", ROOT / "ci" / "qgate.gitlab-ci.yml", job)
+
+
+def test_nothing_to_inject_into_and_nothing_unpinned(tmp_path: Path) -> None:
+    """The action and the example, by zizmor."""
+    workflow = tmp_path / ".github" / "workflows" / "gate.yml"
+    workflow.parent.mkdir(parents=True)
+    workflow.write_text(EXAMPLES[0].replace("COMMIT_SHA", "0" * 40), encoding="utf-8")
+    shutil.copy(ROOT / "action.yml", tmp_path)
+    lint("zizmor", "--offline", "--no-progress", "--min-severity", "medium", tmp_path / "action.yml", workflow)
 
 
 @pytest.fixture
@@ -104,35 +131,13 @@ def test_the_steps_judge_sign_and_end_red(tmp_path: Path, judged: dict[str, str]
     assert step("Verdict", tmp_path, {**judged, "CODE": "1"}) == 1
 
 
-def test_the_comment_is_written_once_and_then_replaced(tmp_path: Path, judged: dict[str, str]) -> None:
-    """With a `gh` that answers as the API does."""
-    log = tmp_path / "calls"
-    gh = tmp_path / "bin" / "gh"
-    gh.parent.mkdir()
-    gh.write_text(
-        f'#!/bin/bash\necho "$@" >> {log}\n[[ "$*" != *--paginate* ]] || echo "$EXISTING"\n', encoding="utf-8"
-    )
-    gh.chmod(0o755)
-    (tmp_path / "comment.md").write_text("<!-- qgate small -->\nwords\n", encoding="utf-8")
-    environment = {
-        **judged, "PATH": f"{gh.parent}{os.pathsep}{judged['PATH']}", "FOLDER": str(tmp_path), "NUMBER": "7",
-        "GITHUB_REPOSITORY": "o/r",
-    }  # fmt: skip
-    for existing, call in (
-        ("", "-X POST repos/o/r/issues/7/comments"),
-        ("99", "-X PATCH repos/o/r/issues/comments/99"),
-    ):
-        log.unlink(missing_ok=True)
-        assert step("Comment on the pull request", tmp_path, {**environment, "EXISTING": existing}) == 0
-        assert call in log.read_text(encoding="utf-8")
-
-
 def test_a_second_pull_request_does_not_generate_the_baseline_again(tmp_path: Path) -> None:
     """What the templates keep is enough: answers and token scores, no checkpoint."""
     path = made(tmp_path)
     first = pipeline.run(recipe.load(path), tmp_path / "results", Watcher())
-    (cache,) = [step for step in STEPS if step.get("uses", "").startswith("actions/cache@")]
-    names = [line.rpartition("/")[2] for line in cache["with"]["path"].splitlines()]
+    restored, kept = [step for step in STEPS if step.get("uses", "").startswith("actions/cache/")]
+    assert restored["with"]["path"] == kept["with"]["path"]
+    names = [line.rpartition("/")[2] for line in kept["with"]["path"].splitlines()]
     assert [line.strip("/").rpartition("/")[2] for line in GITLAB[".qgate"]["cache"]["paths"]] == names
     for name in names:
         shutil.copytree(tmp_path / "results" / "objects" / name, tmp_path / "fresh" / "objects" / name)

@@ -1,5 +1,6 @@
 """`qgate run` in CI: exit codes, and what a GitHub step is told."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,11 +52,16 @@ def test_a_github_step_is_told(
     path = made(tmp_path, tiers={name: TIERS[name] for name in ("passes", "fails")})
     assert main(["run", str(path), "--results", str(tmp_path / "results"), "--quiet"]) == ExitCode.FAIL
     said = capsys.readouterr().out
-    assert "\n::notice title=qgate PASS%2C passes::" in said
-    assert "\n::error title=qgate FAIL%2C fails::" in said
+    # what models wrote is where the runner looks for no command
+    quoted = re.fullmatch(r"::stop-commands::(\w{32})\n(.*)\n::\1::\n(.*)", said, re.DOTALL)
+    assert quoted is not None
+    assert "The worst answers" in quoted[2]
+    assert "::notice title=qgate PASS%2C passes::" in quoted[3]
+    assert "\n::error title=qgate FAIL%2C fails::" in quoted[3]
     assert summary.read_text(encoding="utf-8").startswith("before\n## qgate: small")
     outputs = dict(line.split("=", 1) for line in output.read_text(encoding="utf-8").splitlines())
-    assert outputs.keys() == {"folder", "evidence"}
+    assert outputs.keys() == {"run", "folder", "evidence"}
+    assert outputs["run"] == Path(outputs["folder"]).name
     assert Path(outputs["evidence"]).parent == Path(outputs["folder"])
     assert Path(outputs["evidence"]).is_file()
 

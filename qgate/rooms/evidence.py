@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, groupby
 
 import numpy as np
 
@@ -13,61 +15,75 @@ from qgate.plan import GenerateStep, item_of
 from qgate.rooms.arms import Arm
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.rankings import ranked_rows
-from qgate.rooms.work import Work
-from qgate.schemas.answers import Answer, TokenScores
+from qgate.rooms.work import Work, key_of
+from qgate.schemas.answers import Answer, Sampling, TokenScores
 from qgate.schemas.evalset import Item
 from qgate.schemas.evidence import Evidence, Row
 from qgate.schemas.recipe import BASELINE
 
-ByRequest = Mapping[str, Answer]
-ByArm = dict[tuple[str, int], dict[str, Answer]]
+Answerer = tuple[str, int]
+"""(variant, replicate)."""
+Answers = Mapping[Answerer, Mapping[str, Answer]]
+"""By who answered, then by request id: all answers to one set with one profile, of which only one is held at a time."""
 
 
 def gather(prepared: Prepared, work: Work) -> Evidence:
     """Everything that the verdict rests on. Raises ArtefactError, EvalsetError (a scorer that fails)."""
-    answers = _answers(work)
-    reference = answers.get((BASELINE, 0), {})
+    rows: list[Row] = []
+    prompts = _Prompts()
+    nll = _nll(work)
+    for _, group in groupby(prepared.plan.generate, key=lambda step: (step.evalset, step.profile)):
+        arms = [(step, arm) for step in group if (arm := work.generated.get(key_of(step))) is not None]
+        answers = {_who(step): {answer.id: answer for answer in arm.answers()} for step, arm in arms}
+        prompts.compare(answers)
+        rows += _rows(prepared, work, [step for step, _ in arms], answers, nll)
     return Evidence(
-        rows=(*_rows(prepared, work, answers), *ranked_rows(prepared, work)),
+        rows=(*rows, *ranked_rows(prepared, work)),
         token_scores=_token_scores(work),
         precisions={name: checkpoint.precision for name, checkpoint in work.checkpoints.items()},
         engine=prepared.engine.name,
-        invalid={**_prompts_that_differ(answers, reference), **work.failures},
+        invalid={**prompts.differing(), **work.failures},
         prompts={tuple(key.split("/", 1)): _prompt(item) for key, item in prepared.items.items()},  # type: ignore[misc]
     )
 
 
-def _answers(work: Work) -> ByArm:
-    """Every answer by arm and request id."""
-    found: ByArm = {}
-    for (variant, replicate, _, _), arm in work.generated.items():
-        found.setdefault((variant, replicate), {}).update({answer.id: answer for answer in arm.answers()})
-    return found
+def _who(step: GenerateStep) -> Answerer:
+    return step.variant, step.replicate
 
 
-def _rows(prepared: Prepared, work: Work, answers: ByArm) -> Iterator[Row]:
-    nll = _nll(work)
-    for step in prepared.plan.generate:
-        arm = (step.variant, step.replicate)
-        if (step.variant, step.replicate, step.evalset, step.profile) in work.generated:
-            given = work.task_scores.get((*arm, step.evalset))
-            yield from _rows_of(prepared, step, answers, nll.get(arm, {}), given)
-
-
-def _rows_of(
-    prepared: Prepared, step: GenerateStep, answers: ByArm, nll: Mapping[str, float], given: Mapping[str, float] | None
+def _rows(
+    prepared: Prepared,
+    work: Work,
+    steps: Sequence[GenerateStep],
+    answers: Answers,
+    nll: Mapping[Answerer, Mapping[str, float]],
 ) -> Iterator[Row]:
-    """The rows of one arm; `given`: item to its score, where lm-eval scored them."""
-    items = prepared.items
-    mine = answers[step.variant, step.replicate]
-    baseline = {} if (step.variant, step.replicate) == (BASELINE, 0) else answers.get((BASELINE, 0), {})
-    first = answers.get((step.variant, 0), {}) if step.replicate else baseline
-    for request in step.requests:
-        item, answer = items[item_of(request.id)], mine[request.id]
-        place = Place(step.variant, step.replicate, step.evalset, step.profile, item, request.sampling)
-        beside = Beside(baseline.get(request.id), first.get(request.id))
-        score = _score(prepared, item, answer) if given is None else given.get(item.id)
-        yield observe(place, answer, beside, score, nll.get(request.id))
+    """The rows of `steps`, one after the other.
+
+    They are made request by request: what the detectors work out of a prompt they remember for the next arm's answer.
+    """
+    asked: dict[str, list[tuple[GenerateStep, Sampling]]] = defaultdict(list)
+    for step in steps:
+        for request in step.requests:
+            asked[request.id].append((step, request.sampling))
+    rows: dict[Answerer, list[Row]] = {_who(step): [] for step in steps}
+    for request_id, askers in asked.items():
+        item = prepared.items[item_of(request_id)]
+        for step, sampling in askers:
+            who = _who(step)
+            answer = answers[who][request_id]
+            given = work.task_scores.get((*who, step.evalset))
+            score = _score(prepared, item, answer) if given is None else given.get(item.id)
+            place = Place(*who, step.evalset, step.profile, item, sampling)
+            beside = _beside(who, request_id, answers)
+            rows[who].append(observe(place, answer, beside, score, nll.get(who, {}).get(request_id)))
+    return chain.from_iterable(rows.values())
+
+
+def _beside(who: Answerer, request_id: str, answers: Answers) -> Beside:
+    variant, replicate = who
+    baseline = None if who == (BASELINE, 0) else answers.get((BASELINE, 0), {}).get(request_id)
+    return Beside(baseline, answers.get((variant, 0), {}).get(request_id) if replicate else baseline)
 
 
 def _score(prepared: Prepared, item: Item, answer: Answer) -> float | None:
@@ -105,17 +121,28 @@ def _by_id(arm: Arm) -> dict[str, TokenScores]:
     return {scores.id: scores for scores in read_scores(arm.folder)}
 
 
-def _prompts_that_differ(answers: ByArm, reference: ByRequest) -> dict[str, str]:
-    """Variants that were not asked the same tokens: another chat template or tokenizer, so nothing can be compared."""
-    found: dict[str, str] = {}
-    for (variant, _), mine in answers.items():
-        differ = [key for key, answer in mine.items() if _differs(answer, reference.get(key))]
-        if differ:
-            found[variant] = (
-                f"its prompts are other tokens than the baseline's in {len(differ)} of {len(mine)} requests, first "
-                f"{min(differ)}: its chat template or tokenizer differs"
-            )
-    return found
+class _Prompts:
+    """Who was not asked the same tokens as the baseline: another chat template or tokenizer, so nothing compares."""
+
+    def __init__(self) -> None:
+        self._num: Counter[Answerer] = Counter()
+        self._differ: dict[Answerer, list[str]] = defaultdict(list)
+
+    def compare(self, answers: Answers) -> None:
+        """Count the answers to one set with one profile."""
+        reference = answers.get((BASELINE, 0), {})
+        for who, mine in answers.items():
+            self._num[who] += len(mine)
+            self._differ[who] += [key for key, answer in mine.items() if _differs(answer, reference.get(key))]
+
+    def differing(self) -> dict[str, str]:
+        """Variant to what is wrong."""
+        return {
+            variant: f"its prompts are other tokens than the baseline's in {len(differ)} of {self._num[variant, replicate]} "
+            f"requests, first {min(differ)}: its chat template or tokenizer differs"
+            for (variant, replicate), differ in self._differ.items()
+            if differ
+        }
 
 
 def _differs(answer: Answer, other: Answer | None) -> bool:

@@ -9,7 +9,7 @@ from qgate.judge.observe import Place
 from qgate.judge.ranked import Ranking, ranked
 from qgate.plan import RankStep, item_of
 from qgate.rooms.prepare import Prepared
-from qgate.rooms.work import Work
+from qgate.rooms.work import Work, key_of
 from qgate.schemas.answers import Sampling, TokenScores
 from qgate.schemas.evidence import Row
 from qgate.schemas.recipe import BASELINE
@@ -29,7 +29,7 @@ def ranked_rows(prepared: Prepared, work: Work) -> Iterator[Row]:
     found: dict[tuple[str, int, str], Rankings] = {}
     options = _options(prepared)
     for step in prepared.plan.rank:
-        arm = work.ranked.get((step.variant, step.replicate, step.evalset, step.profile))
+        arm = work.ranked.get(key_of(step))
         if arm is None:
             continue
         scores = {each.id: each for each in read_scores(arm.folder)}

@@ -38,12 +38,12 @@ class Work:
     def add_asked(self, step: GenerateStep | RankStep, arm: Arm) -> None:
         """Note a finished generate or rank step."""
         place = self.generated if isinstance(step, GenerateStep) else self.ranked
-        place[step.variant, step.replicate, step.evalset, step.profile] = arm
+        place[key_of(step)] = arm
 
     def add_scored(self, step: ScoreStep, arm: Arm) -> None:
         """Note a finished score step."""
         if step.is_reference:
-            self.forced[step.variant, step.replicate, step.evalset, step.profile] = arm
+            self.forced[key_of(step)] = arm
         else:
             self.under_baseline[(*step.source, step.evalset, step.profile)] = arm
 
@@ -53,6 +53,11 @@ class Work:
             _reorder(place, lambda key: variants.index(key[0]))
         for named in (self.checkpoints, self.inspections, self.failures):
             _reorder(named, variants.index)
+
+
+def key_of(step: GenerateStep | RankStep | ScoreStep) -> ArmKey:
+    """Under which a step's finished arm is kept."""
+    return step.variant, step.replicate, step.evalset, step.profile
 
 
 def _reorder(place: dict[Key, Any], rank: Callable[[Key], int]) -> None:

@@ -34,7 +34,7 @@ from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.evalset import Evalset, Item
 from qgate.schemas.recipe import Criterion, Recipe
 from qgate.sizing.load import context_tokens, in_flight
-from qgate.sizing.model import Model
+from qgate.sizing.model import stored
 from qgate.sizing.placement import Berth
 
 OF_THE_RUN = frozenset({"evalset", "profile", "temperature"})
@@ -81,7 +81,7 @@ class Prepared:
         """The results folder's objects."""
         return self.bench.store
 
-    @property
+    @cached_property
     def items(self) -> dict[str, Item]:
         """`evalset/item` to the item."""
         return {f"{name}/{item.id}": item for name, evalset in self.evalsets.items() for item in evalset.items}
@@ -118,8 +118,7 @@ class Prepared:
     def _room(self, job: ServeJob, berths: Berths) -> AbstractContextManager[Berth]:
         """Room for a server, once there is some. Raises CheckpointError, StartError."""
         assert isinstance(self.engine, Sized)
-        config, stored = checkpoints.read_config(job.checkpoint), tensors.read(job.checkpoint)
-        model = Model(config, stored, {name: tensor.shape for name, tensor in stored.items()})
+        model = stored(checkpoints.read_config(job.checkpoint), tensors.read(job.checkpoint))
         need = self.engine.size(job, model, berths.devices[0]).need(self.berth_name(job.name, job.concurrency))
         return berths.hold(need, lambda: self.bench.watcher.note(f"{job.name}: waiting for room on a GPU"))
 

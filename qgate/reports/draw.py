@@ -22,6 +22,10 @@ MEASURED = {
     "kl_mean": "KL from the baseline",
 }
 """What the level of a metric is called, where it is not the metric's own name."""
+UNITS = dict.fromkeys(("output position", "prompt length", "answer length"), "tokens")
+"""The unit of an axis' labels, where they have one."""
+CELL_WIDTH = 54
+"""Pixels that a label such as `1024–2047` takes under a heat map."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,11 @@ class Panel:
     def along(self) -> str:
         """The axis in words."""
         return self.axis.replace("_", " ")
+
+    @property
+    def level_title(self) -> str:
+        """What the levels are, with their unit; shares are shown in per cent."""
+        return f"{self.measured} (nats)" if self.metric.startswith(NATS) else self.measured
 
     @property
     def measured(self) -> str:
@@ -59,9 +68,14 @@ def floor_of(part: Breakdown) -> Sequence[float | None]:
     return part.floor if len(part.floor) == len(part.labels) else (None,) * len(part.labels)
 
 
+def with_unit(axis: str) -> str:
+    """An axis' name, with the unit of its labels where they have one."""
+    return f"{axis} ({UNITS[axis]})" if axis in UNITS else axis
+
+
 def lines(panel: Panel) -> dict[str, Any]:
     """A line per variant along the axis; the baseline dashed, the floor dotted."""
-    x = {**_labels(panel), "title": panel.along, "axis": {"labelAngle": 0}}
+    x = {**_labels(panel), "title": with_unit(panel.along), "axis": {"labelAngle": 0}}
     y = _levels(panel)
     spec = specification(_points(panel), 200)
     grey = {"type": "line", "color": "var(--v0)", "strokeWidth": 1.5}
@@ -103,16 +117,17 @@ def heat_map(panel: Panel) -> dict[str, Any]:
     """A grid per variant; a cell is as strong as it is worse than the baseline, its level stands in it."""
     cells = _cells(panel)
     across, _, down = panel.axis.partition(CROSSED)
+    below = {"labelAngle": 0, "labelFontSize": 10}
     places = {
-        "x": {"field": "across", "type": "ordinal", "sort": None, "title": across, "axis": {"labelAngle": 0}},
-        "y": {"field": "down", "type": "ordinal", "sort": None, "title": down or None},
+        "x": {"field": "across", "type": "ordinal", "sort": None, "title": with_unit(across), "axis": below},
+        "y": {"field": "down", "type": "ordinal", "sort": None, "title": with_unit(down) or None},
     }
     strength = {"field": "harm", "type": "quantitative", "scale": {"range": [0.05, 0.65]}, "legend": None}
     cell = {"type": "rect", "fill": "var(--heat)", "stroke": "var(--surface)", "strokeWidth": 2}
     tooltip = [{"field": key} for key in ("name", "across", "down", "text", "n")]
     order = list(dict.fromkeys(entry["name"] for entry in cells))
     inner = {
-        "width": 220,
+        "width": CELL_WIDTH * max(4, len({entry["across"] for entry in cells})),
         "height": 34 * max(1, len({entry["down"] for entry in cells})),
         "layer": [
             {"mark": cell, "encoding": {**places, "fillOpacity": strength, "tooltip": tooltip}},
@@ -155,7 +170,7 @@ def _labels(panel: Panel) -> dict[str, Any]:
 
 def _levels(panel: Panel) -> dict[str, Any]:
     shown = ".2~g" if panel.metric.startswith(NATS) else ".1~%"
-    return {"type": "quantitative", "title": panel.measured, "axis": {"format": shown, "tickCount": 5}}
+    return {"type": "quantitative", "title": panel.level_title, "axis": {"format": shown, "tickCount": 5}}
 
 
 def _tooltip(panel: Panel) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -28,7 +29,16 @@ from qgate.schemas.verdict import VariantVerdict, Verdict, VerdictSheet
 
 SCRIPTS = ("theme", "visible", "diff", "answers", "list", "detail", "figures", "start")
 LIBRARIES = ("vega.min.js", "vega-lite.min.js", "vega-interpreter.js")
-_FILTERS = (words.bounds, words.number, words.share, words.size, words.harm, words.interval, words.metric_words)
+_FILTERS = (
+    words.bounds,
+    words.number,
+    words.share,
+    words.size,
+    words.harm,
+    words.interval,
+    words.metric_words,
+    words.moment,
+)
 
 
 def render(bundle: ReportBundle) -> str:
@@ -81,7 +91,11 @@ def headline(sheet: VerdictSheet) -> str:
         return "Nothing was judged"
     if passed == total:
         return "The only tier passes" if total == 1 else f"All {total} tiers pass"
-    parts = ((passed, "pass", "passes"), (failed, "fail", "fails"), (total - passed - failed, "are open", "is open"))
+    parts = (
+        (passed, "pass", "passes"),
+        (failed, "fail", "fails"),
+        (total - passed - failed, "are not settled", "is not settled"),
+    )
     said = [f"{number} {one if number == 1 else many}" for number, many, one in parts if number]
     return f"Of {total} tier{'s' * (total > 1)}, {', '.join(said)}"
 
@@ -97,7 +111,9 @@ def _environment() -> Environment:
         finalize=_shown,
     )
     environment.filters.update({function.__name__: function for function in _FILTERS})
-    environment.filters.update(json_in_html=json_in_html, strip=strip.place, criteria_rows=criteria_rows)
+    environment.filters.update(
+        json_in_html=json_in_html, strip=strip.place, criteria_rows=criteria_rows, methods=methods
+    )
     environment.globals.update(
         tier_sentence=words.tier_sentence,
         verdict_word=words.verdict_word,
@@ -112,6 +128,11 @@ def _environment() -> Environment:
 def criteria_rows(variants: tuple[VariantVerdict, ...]) -> list[VariantVerdict]:
     """The variants whose criteria are drawn: those that the tier allows and that were judged."""
     return [variant for variant in variants if variant.allowed and variant.criteria]
+
+
+def methods(variants: Sequence[VariantVerdict]) -> list[str]:
+    """How the intervals of `variants` were made, each name once."""
+    return list(dict.fromkeys(criterion.estimate.method for variant in variants for criterion in variant.criteria))
 
 
 def _shown(value: Any) -> Any:

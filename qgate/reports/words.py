@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from qgate.errors import ExitCode
@@ -106,6 +107,11 @@ def size(value: Any) -> str:
         if abs(value) >= factor:
             return f"{number(value / factor)} {unit}"
     return f"{value:.0f} B"
+
+
+def moment(stamp: str) -> str:
+    """`2026-11-29 19:37:28 UTC`, of an ISO 8601 time with its zone."""
+    return datetime.fromisoformat(stamp).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def harm(metric: str, value: float | None) -> str:

@@ -179,6 +179,24 @@ def test_the_request_as_curl_is_the_request(opened, report):
     assert body == request.sampling.model_dump()
 
 
+def test_the_prompt_stands_above_the_answers(opened, report):
+    page = opened(report)
+    page.wait_for_selector("#detail .asked .said")
+    request = sample.bundle(240).requests[chosen(page)]
+    assert page.text_content("#detail .asked .said") == request.messages[-1].content
+
+
+def test_of_a_long_prompt_the_beginning_and_the_end_are_shown(opened, tmp_path_factory):
+    bundle = sample.bundle(30)
+    long = (Message(role="user", content="First " + "x" * 5_000 + " last?"),)
+    requests = {name: request.model_copy(update={"messages": long}) for name, request in bundle.requests.items()}
+    page = opened(written(tmp_path_factory, replace(bundle, requests=requests)))
+    page.wait_for_selector("#detail .asked .said")
+    shown = page.text_content("#detail .asked .said")
+    assert shown.startswith("First ") and shown.endswith(" last?") and "4,412 characters" in shown
+    assert len(shown) < 700
+
+
 def test_hostile_answers_are_only_looked_at(opened, tmp_path_factory):
     bundle = sample.bundle(30)
     rows = [replace(row, text=HOSTILE + row.variant, item=HOSTILE + row.item) for row in bundle.rows]
@@ -203,7 +221,7 @@ def test_hostile_answers_are_only_looked_at(opened, tmp_path_factory):
     page.wait_for_selector("#detail pre.code")
     body = json.loads(shlex.split(page.text_content("#detail pre.code"))[-1])
     assert body["messages"][0]["content"] == hostile[0].content
-    shown = page.text_content("#detail .said >> nth=1")
+    shown = page.text_content("#detail .pair .said >> nth=1")
     assert "<script>window.hit=1</script>" in shown
     assert "RLO" in shown and "NUL" in shown and "ESC" in shown
     assert "\u202e" not in page.content() and "\x00" not in page.content()
@@ -215,10 +233,10 @@ def test_a_huge_answer_is_shown_in_part_until_asked(opened, tmp_path_factory):
     bundle = sample.bundle(30)
     rows = (bundle.rows[0], replace(bundle.rows[2], text="word " * 30_000))
     page = opened(written(tmp_path_factory, replace(bundle, rows=rows)))
-    assert len(page.text_content("#detail .said >> nth=1")) < 13_000
+    assert len(page.text_content("#detail .pair .said >> nth=1")) < 13_000
     assert "150,000 characters" in page.text_content("#detail")
     page.click("#detail button:has-text('Show all')")
-    assert len(page.text_content("#detail .said >> nth=1")) > 50_000
+    assert len(page.text_content("#detail .pair .said >> nth=1")) > 50_000
 
 
 def test_ten_thousand_answers_stay_usable(opened, big_report):

@@ -1,11 +1,13 @@
 // The chosen answer beside the baseline's: differences, defects where they begin, facts, and the request as curl.
 const SHOWN_CHARACTERS = 12_000;
+const PROMPT_CHARACTERS = 600; // of a longer prompt its beginning and, where the question mostly stands, its end
+const ENDS = { length: "cut at the token limit", stop: "complete" };
 
 class Detail {
   constructor(answers) {
     this.answers = answers;
     this.box = document.getElementById("detail");
-    this.requests = null;
+    this.unpacked = null;
   }
 
   show(row) {
@@ -17,7 +19,7 @@ class Detail {
     const { answers } = this;
     const title = make("h3");
     appendVisible(title, oneLine(answers.requestId(row)));
-    this.box.replaceChildren(title, this.chips(row), this.sides(row, SHOWN_CHARACTERS), this.tools(row), this.request(row));
+    this.box.replaceChildren(title, this.chips(row), this.prompt(row), this.sides(row, SHOWN_CHARACTERS), this.tools(row), this.request(row));
   }
 
   chips(row) {
@@ -40,6 +42,34 @@ class Detail {
     return chips;
   }
 
+  prompt(row) {
+    const box = make("div", "asked");
+    this.requests().then(({ index, prompts }) => {
+      const found = index[this.answers.requestId(row)];
+      if (!found) return;
+      const messages = prompts[found[0]];
+      const { role, content } = messages[messages.length - 1];
+      const text = Array.from(content);
+      const cut = text.length > PROMPT_CHARACTERS;
+      const shown = make("div", "said");
+      shown.dir = "auto";
+      appendVisible(shown, cut ? text.slice(0, PROMPT_CHARACTERS / 3).join("") : content);
+      if (cut) {
+        shown.append(make("span", "none", ` … ${(text.length - PROMPT_CHARACTERS).toLocaleString("en")} characters … `));
+        appendVisible(shown, text.slice(-PROMPT_CHARACTERS * 2 / 3).join(""));
+      }
+      const title = make("h4");
+      appendVisible(title, oneLine(`Prompt${messages.length > 1 ? ` · the last of ${messages.length} messages, from ${role}` : ""}`));
+      box.replaceChildren(title, shown);
+    });
+    return box;
+  }
+
+  requests() {
+    this.unpacked ??= unpack("data-requests");
+    return this.unpacked;
+  }
+
   sides(row, limit) {
     const { answers } = this;
     const base = answers.pair(row).base;
@@ -58,6 +88,11 @@ class Detail {
       this.side(answers.armName(row), own, parts.after, "new", mine.defects[row]),
     );
     box.append(pair);
+    if (before !== null && after !== null && before !== after) {
+      const key = make("p", "muted small legend");
+      key.append(make("mark", "gone", "only in the baseline's"), " ", make("mark", "new", "only in the variant's"));
+      box.append(key);
+    }
     if (cut) {
       const more = make("button", "quiet", `Show all ${Math.max(before?.length ?? 0, after?.length ?? 0).toLocaleString("en")} characters`);
       more.type = "button";
@@ -72,7 +107,7 @@ class Detail {
   side(name, facts, parts, className, hits) {
     const { answers } = this;
     const box = make("div");
-    const said = facts ? `score ${score(facts.score)} · ${facts.tokens ?? "—"} tokens · ${answers.word(facts.finish) ?? answers.word(facts.status)}` : "not there";
+    const said = facts ? `score ${score(facts.score)} · ${facts.tokens ?? "—"} tokens · ${ending(answers.word(facts.finish) ?? answers.word(facts.status))}` : "not there";
     const title = make("h4");
     appendVisible(title, oneLine(`${name} · ${said}`));
     const text = make("div", "said");
@@ -127,7 +162,7 @@ class Detail {
 
   request(row) {
     const box = make("details");
-    box.append(make("summary", "", "Request: prompt and curl"));
+    box.append(make("summary", "", "Whole request as curl"));
     box.addEventListener("toggle", async () => {
       if (!box.open || box.childElementCount > 1) return;
       const command = await this.curl(row);
@@ -144,14 +179,18 @@ class Detail {
   }
 
   async curl(row) {
-    this.requests ??= await unpack("data-requests");
-    const found = this.requests.index[this.answers.requestId(row)];
+    const { index, prompts, samplings } = await this.requests();
+    const found = index[this.answers.requestId(row)];
     if (!found) return null;
     const [prompt, sampling, seed] = found;
     const model = this.answers.arms[this.answers.rows.arm[row]][0];
-    const body = { model, messages: this.requests.prompts[prompt], ...this.requests.samplings[sampling], seed };
+    const body = { model, messages: prompts[prompt], ...samplings[sampling], seed };
     return `curl -s http://localhost:8000/v1/chat/completions \\\n  -H 'Content-Type: application/json' \\\n  -d '${shellJson(body)}'`;
   }
+}
+
+function ending(word) {
+  return ENDS[word] ?? word;
 }
 
 // JSON for single quotes: the quote itself, and whatever acts or hides, as \u escapes, so that pasting is safe.

@@ -17,7 +17,7 @@ async function drawChart(figure) {
   const spec = JSON.parse(figure.querySelector(".spec").textContent);
   if (spec.facet) {
     figure.classList.add("wide");
-    spec.columns = Math.max(1, Math.floor(box.clientWidth / 320));
+    spec.columns = Math.max(1, Math.floor((box.clientWidth - 50) / (spec.spec.width + 20)));
   }
   const legend = { ...CHART_CONFIG.legend, columns: Math.max(1, Math.floor(box.clientWidth / 150)) };
   const compiled = vegaLite.compile(spec, { config: { ...CHART_CONFIG, legend }, logger: vega.logger(vega.Error) }).spec;

@@ -82,3 +82,8 @@ def test_a_variant_that_a_tier_forbids_has_no_verdict():
     forbidden = words.in_tier(sample.sheet().tiers[3], "gptq")
     assert words.verdict_word(forbidden) == "n.a."
     assert words.verdict_word(None) == "n.a."
+
+
+def test_a_moment_is_told_in_utc():
+    assert words.moment("2026-11-29T19:37:28.123456+00:00") == "2026-11-29 19:37:28 UTC"
+    assert words.moment("2026-11-29T20:37:28+01:00") == "2026-11-29 19:37:28 UTC"

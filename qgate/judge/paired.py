@@ -12,7 +12,7 @@ from math import isnan, sqrt
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.special import betainc, ndtri
 
 from qgate.judge.arms import Pair
 from qgate.judge.criteria import right
@@ -62,14 +62,15 @@ def _tabulate(pairs: Iterable[Pair]) -> tuple[Table, int]:
 
 def mcnemar_worse(table: Table) -> float:
     """One-sided exact McNemar: P(Bin(lost + won, ½) ≥ lost), the chance of so many losses were both arms alike."""
-    discordant = table.lost + table.won
-    return float(binomtest(table.lost, discordant, 0.5, alternative="greater").pvalue) if discordant else 1.0
+    return float(betainc(table.lost, table.won + 1, 0.5)) if table.lost else 1.0
 
 
 def _wilson(count: int, n: int, alpha: float) -> tuple[float, float]:
     """Wilson's score interval of a share, each end at 1 − `alpha`."""
-    found = binomtest(count, n).proportion_ci(1 - 2 * alpha, "wilson")
-    return float(found.low), float(found.high)
+    z = float(-ndtri(alpha))
+    centre = (2 * count + z**2) / (2 * (n + z**2))
+    reach = z * sqrt(4 * count * (1 - count / n) + z**2) / (2 * (n + z**2))
+    return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
 def newcombe(table: Table, alpha: float) -> tuple[float, float]:

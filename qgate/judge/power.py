@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil, isfinite, log, sqrt
 
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from qgate.schemas.verdict import Estimate
 
@@ -26,7 +26,7 @@ def further_items(found: Estimate, margin: float, alpha: float, power: float) ->
     reach = found.high - found.value if margin > found.value else found.value - found.low
     if distance == 0 or not isfinite(reach):
         return None
-    n, z_alpha, z_beta = found.num_items, norm.isf(alpha), norm.isf(1 - power)
+    n, z_alpha, z_beta = found.num_items, float(-ndtri(alpha)), float(ndtri(power))
     spread = (found.standard_error or 0.0) * sqrt(n)
     unseen = max(0.0, reach - z_alpha * spread / sqrt(n)) / (1 - alpha ** (1 / n)) * -log(alpha)
     linear = (z_alpha + z_beta) * spread

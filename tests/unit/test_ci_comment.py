@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -72,14 +73,22 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def api() -> Iterator[Api]:
+@contextmanager
+def serving() -> Iterator[Api]:
     with Api() as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    with serving() as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def say(api: Api, folder: Path, words: str) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from qgate.io import artefact, envs
+from qgate.io import artefact, envs, scripts
 from qgate.io.files import disk_errors, sha256_file
 from qgate.io.incident import LoadedIncident, LoadedSide
 from qgate.io.store import Store
@@ -147,7 +147,7 @@ def _checkpoint(side: Side, arm: Arm, store: Store, folder: Path, watcher: Watch
         return obtain_model(source, arm)
     dtype = "float16" if side.dtype in {"auto", "float32"} else side.dtype
     tool = envs.resolve(GGUF_LOCK)
-    key = dequantize_key(gguf_sha256(source), dtype, tool.identity, sha256_file(GGUF_WORKER))
+    key = dequantize_key(gguf_sha256(source), dtype, tool.identity, scripts.sha256(GGUF_WORKER))
 
     def make(made: Path) -> None:
         output = made / "model"

@@ -9,7 +9,6 @@ objects/lm_eval_scores/<key>/   scores.jsonl: lm-eval's score and metrics of eac
 
 from __future__ import annotations
 
-import hashlib
 import math
 import shutil
 from collections.abc import Iterator, Mapping
@@ -22,7 +21,7 @@ import numpy as np
 
 from qgate.crosscheck import evalset_name
 from qgate.errors import EvalsetError, WorldError
-from qgate.io import artefact, checkpoint, proc, task_files
+from qgate.io import artefact, checkpoint, proc, scripts, task_files
 from qgate.io.files import sha256_file
 from qgate.io.score_log import read_scores
 from qgate.io.task_files import REQUESTS, TASKS, AskedTasks
@@ -38,9 +37,7 @@ from qgate.schemas.tasks import TaskSet
 
 ASKED, SCORED = "lm_eval_tasks", "lm_eval_scores"
 SCORES = "scores.jsonl"
-WORKERS = tuple(
-    Path(__file__).resolve().parent.parent / "workers" / f"lmeval_{part}.py" for part in ("run", "model", "metrics")
-)
+WORKER = Path(__file__).resolve().parent.parent / "workers" / "lmeval_run.py"
 NOT_TOKENIZER = (".safetensors", ".gguf", ".bin", "config.json", "recipe.yaml", ".md")
 DEFAULT_LENGTH = 2048
 """lm-eval's own, where a model does not say its context."""
@@ -99,13 +96,12 @@ def _tool(prepared: Prepared, spec: LmEvalTasks) -> Tool:
 
 def _key(prepared: Prepared, spec: LmEvalTasks, baseline: Checkpoint, tool: Tool) -> str:
     asked = spec.model_dump(mode="json", exclude={"env", "include_path", "language"})
-    worker = hashlib.sha256("".join(sha256_file(file) for file in WORKERS).encode())
     return tasks_key(
         asked | {"max_length": _max_length(spec, baseline)},
         files=_own_files(spec),
         tokenizer=tokenizer_files(baseline),
         tool=tool.identity,
-        worker=worker.hexdigest(),
+        worker=scripts.sha256(WORKER),
     )
 
 
@@ -150,7 +146,7 @@ def _request(spec: LmEvalTasks, baseline: Checkpoint, action: str, output: Path)
 def _run(tool: Tool, request: Mapping[str, Any], work: Path, what: str) -> dict[str, Any]:
     """The worker's result. Raises EvalsetError in its own words where it refuses, else WorldError."""
     try:
-        return proc.run_worker(tool.python, WORKERS[0], request, work=work.absolute(), what=what)
+        return proc.run_worker(tool.python, WORKER, request, work=work.absolute(), what=what)
     except proc.ProcessError:
         raise
     except WorldError as error:

@@ -47,7 +47,7 @@ def baseline_key(prepared: Prepared) -> str:
     assert isinstance(source, GgufSource)
     tool = prepared.find_tool(GGUF_LOCK)
     return dequantize_key(
-        gguf_sha256(source), prepared.loaded.recipe.baseline.dtype, tool.identity, sha256_file(GGUF_WORKER)
+        gguf_sha256(source), prepared.loaded.recipe.baseline.dtype, tool.identity, scripts.sha256(GGUF_WORKER)
     )
 
 

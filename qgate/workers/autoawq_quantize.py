@@ -4,8 +4,7 @@ In: request.json {model, output, scratch, dtype, quantization: {w_bit, q_group_s
 duo_scaling, clip, calibration_file, sequence_length, seed, progress_file}. Out: the directory `output`, and result.json
 as quantize_frame describes it.
 
-AutoAWQ joins all texts and cuts the whole into blocks of one length; what is left over at the end is not used. On a CPU
-the arithmetic is float32, which is several times faster there than float16.
+On a CPU the arithmetic is float32, which is several times faster there than float16.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def quantize(request: dict[str, Any]) -> dict[str, Any]:
     computing = dtype if torch.cuda.is_available() else torch.float32
     progress = frame.Progress(Path(request["progress_file"]), frame.num_layers(source))
     tokenizer = AutoTokenizer.from_pretrained(source)
-    blocks, length = joined(frame.read_texts(request, tokenizer), request["sequence_length"])
+    blocks = frame.blocks(frame.read_texts(request, tokenizer), request["sequence_length"])
     model = AutoAWQForCausalLM.from_pretrained(str(source), torch_dtype=computing, trust_remote_code=False)
     check_rows(model.model, clips=request["clip"])
     model.modules_to_not_convert = request["keep"]
@@ -48,7 +47,7 @@ def quantize(request: dict[str, Any]) -> dict[str, Any]:
         quant_config=request["quantization"],
         calib_data=blocks,
         max_calib_samples=len(blocks),
-        max_calib_seq_len=length,
+        max_calib_seq_len=len(blocks[0]),
         duo_scaling=request["duo_scaling"],
         apply_clip=request["clip"],
         quantizer_cls=quantizer_reporting_to(progress),
@@ -81,16 +80,6 @@ def check_rows(model: nn.Module, *, clips: bool) -> None:
         if layer.out_features % step:
             advice = "set `apply_clip: false`" if clipped else "use the quantizer llmcompressor, which packs any width"
             raise frame.Refusal(f"{name} has {layer.out_features} rows, not a multiple of {step}", advice)
-
-
-def joined(texts: list[list[int]], longest: int) -> tuple[list[list[int]], int]:
-    """The texts one after the other, cut into whole blocks of one length, which is at most `longest`; and that length.
-
-    AutoAWQ does the same, but fails where all texts together are shorter than one block.
-    """
-    tokens = [token for ids in texts for token in ids]
-    length = min(longest, len(tokens))
-    return [tokens[start : start + length] for start in range(0, len(tokens) - length + 1, length)], length
 
 
 def quantizer_reporting_to(progress: frame.Progress) -> type[AwqQuantizer]:

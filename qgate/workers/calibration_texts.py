@@ -9,35 +9,20 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from datasets import Dataset, load_dataset
 from datasets.exceptions import DatasetNotFoundError
+from worker_frame import Refusal, main
 
 
-class Refusal(Exception):
-    """The dataset cannot be used as asked. Carries the fix."""
-
-    def __init__(self, message: str, advice: str) -> None:
-        super().__init__(message)
-        self.advice = advice
-
-
-def main(request_file: Path, result_file: Path) -> int:
-    """Do what `request_file` asks and say in `result_file` how it went. Returns the exit code."""
-    request = json.loads(request_file.read_text(encoding="utf-8"))
-    try:
-        entries = choose(load(request), request["field"], request["num_samples"], request["seed"])
-    except Refusal as refusal:
-        result_file.write_text(json.dumps({"error": str(refusal), "advice": refusal.advice}), encoding="utf-8")
-        return 1
+def take(request: dict[str, Any]) -> dict[str, Any]:
+    """Write the chosen texts. Raises Refusal."""
+    entries = choose(load(request), request["field"], request["num_samples"], request["seed"])
     lines = [json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries]
     Path(request["output"]).write_text("".join(lines), encoding="utf-8")
-    result = {"num_texts": len(entries), "packages": {"datasets": version("datasets")}}
-    result_file.write_text(json.dumps(result), encoding="utf-8")
-    return 0
+    return {"num_texts": len(entries)}
 
 
 def load(request: dict[str, Any]) -> Dataset:
@@ -71,4 +56,4 @@ def choose(data: Dataset, field: str, num_samples: int, seed: int) -> list[dict[
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    sys.exit(main(sys.argv, take, ["datasets"]))

@@ -11,38 +11,22 @@ from __future__ import annotations
 import json
 import re
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from datasets import load_dataset
 from datasets.exceptions import DatasetNotFoundError
 from huggingface_hub import HfApi
+from worker_frame import Refusal, main
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 OFFLINE = "the hub cannot be asked"
 
 
-class Refusal(Exception):
-    """The dataset cannot be used as asked. Carries the fix."""
-
-    def __init__(self, message: str, advice: str) -> None:
-        super().__init__(message)
-        self.advice = advice
-
-
-def main(request_file: Path, result_file: Path) -> int:
-    """Do what `request_file` asks and say in `result_file` how it went. Returns the exit code."""
-    request = json.loads(request_file.read_text(encoding="utf-8"))
-    try:
-        commit = resolve(request["dataset"], request["revision"])
-        num_rows = write(load(request, commit), request["columns"], Path(request["output"]))
-    except Refusal as refusal:
-        result_file.write_text(json.dumps({"error": str(refusal), "advice": refusal.advice}), encoding="utf-8")
-        return 1
-    result = {"num_rows": num_rows, "commit": commit, "packages": {"datasets": version("datasets")}}
-    result_file.write_text(json.dumps(result), encoding="utf-8")
-    return 0
+def take(request: dict[str, Any]) -> dict[str, Any]:
+    """Write the rows of the dataset at one commit. Raises Refusal."""
+    commit = resolve(request["dataset"], request["revision"])
+    return {"num_rows": write(load(request, commit), request["columns"], Path(request["output"])), "commit": commit}
 
 
 def resolve(dataset: str, revision: str) -> str:
@@ -88,4 +72,4 @@ def first_line(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    sys.exit(main(sys.argv, take, ["datasets"]))

@@ -13,11 +13,8 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
-import time
 from collections import Counter
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +26,7 @@ from gguf import GGUFReader
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, PreTrainedTokenizerFast
+from worker_frame import Refusal, main
 
 PACKAGES = ("torch", "transformers", "gguf", "tokenizers", "safetensors")
 CONTROL, USER_DEFINED = 3, 4  # tokenizer.ggml.token_type, gguf specification
@@ -41,34 +39,9 @@ LLAMA_3 = (
 QWEN_2 = LLAMA_3.replace(r"\p{N}{1,3}", r"\p{N}")
 
 
-class Refusal(Exception):
-    """The file is not one that this worker turns into the same model. Carries the fix."""
-
-    def __init__(self, message: str, advice: str) -> None:
-        super().__init__(message)
-        self.advice = advice
-
-
-def main(request_file: Path, result_file: Path) -> int:
-    """Do what `request_file` asks and say in `result_file` how it went. Returns the exit code."""
-    started = time.monotonic()
-    request = json.loads(request_file.read_text(encoding="utf-8"))
-    try:
-        result = dequantize(Path(request["gguf"]), Path(request["output"]), getattr(torch, request["dtype"]))
-    except Refusal as refusal:
-        result_file.write_text(json.dumps({"error": str(refusal), "advice": refusal.advice}), encoding="utf-8")
-        return 1
-    result |= {
-        "packages": {name: version(name) for name in PACKAGES},
-        "wall_s": time.monotonic() - started,
-        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-    }
-    result_file.write_text(json.dumps(result), encoding="utf-8")
-    return 0
-
-
-def dequantize(path: Path, output: Path, dtype: torch.dtype) -> dict[str, Any]:
-    """Write the model of the GGUF file `path` to the directory `output`. Raises Refusal."""
+def dequantize(request: dict[str, Any]) -> dict[str, Any]:
+    """Write the model of the GGUF file to the directory `output`. Raises Refusal."""
+    path, output, dtype = Path(request["gguf"]), Path(request["output"]), getattr(torch, request["dtype"])
     reader = GGUFReader(str(path))
     fields = {name: field.contents() for name, field in reader.fields.items() if name.startswith("tokenizer.")}
     context = reader.fields.get(f"{reader.fields['general.architecture'].contents()}.context_length")
@@ -176,4 +149,4 @@ def tidy_tokenizer_config(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    sys.exit(main(sys.argv, dequantize, PACKAGES))

@@ -35,6 +35,8 @@ def quantize(request: dict[str, Any]) -> dict[str, Any]:
     computing = computing_dtype(request["method"], dtype)
     progress = frame.Progress(Path(request["progress_file"]), frame.num_layers(source))
     texts = frame.read_texts(request, AutoTokenizer.from_pretrained(source))
+    if request["method"] == "awq":
+        texts = frame.blocks(texts, request["sequence_length"])
     device = "cuda:0" if torch.cuda.is_available() else "cpu"
     skipped = {"dynamic": {f"-:{pattern}": {} for pattern in request["skip"]}} if request["skip"] else {}
     options = CONFIGS[request["method"]](**request["quantization"], **skipped, device=device, offload_to_disk=False)

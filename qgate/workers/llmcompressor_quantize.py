@@ -12,22 +12,17 @@ and unquantized weights are saved in `dtype`.
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-os.environ.setdefault("HF_HUB_OFFLINE", "1")  # everything that is read is local
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin make this 6 times slower on busy cores
-
+import quantize_frame as frame
 import torch
+import worker_frame
 from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
 from llmcompressor import oneshot
 from llmcompressor.core import LifecycleCallbacks
@@ -36,10 +31,9 @@ from llmcompressor.modifiers.quantization import QuantizationModifier
 from llmcompressor.modifiers.transform.awq import AWQModifier
 from llmcompressor.modifiers.transform.smoothquant import SmoothQuantModifier
 from llmcompressor.pipelines.cache import IntermediatesCache
-from quantize_frame import CARRIED, Progress, Refusal, peak_memory_bytes
 from safetensors import safe_open
 from torch.utils.data import DataLoader
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 PACKAGES = ("torch", "transformers", "llmcompressor", "compressed-tensors", "safetensors", "numpy")
 MODIFIERS = {kind.__name__: kind for kind in (AWQModifier, GPTQModifier, QuantizationModifier, SmoothQuantModifier)}
@@ -48,46 +42,28 @@ FLOAT32_SHARE = 0.4
 """Of the accelerator's free memory, for weights in float32: the rest is for activations and Hessians."""
 
 
-def main(request_file: Path, result_file: Path) -> int:
-    """Do what `request_file` asks and say in `result_file` how it went. Returns the exit code."""
-    started = time.monotonic()
-    request = json.loads(request_file.read_text(encoding="utf-8"))
-    try:
-        result = quantize(request)
-    except Refusal as refusal:
-        result_file.write_text(json.dumps({"error": str(refusal), "advice": refusal.advice}), encoding="utf-8")
-        return 1
-    result |= {
-        "packages": {name: version(name) for name in PACKAGES},
-        "wall_s": time.monotonic() - started,
-        "peak_memory_bytes": peak_memory_bytes(),
-    }
-    result_file.write_text(json.dumps(result), encoding="utf-8")
-    return 0
-
-
 def quantize(request: dict[str, Any]) -> dict[str, Any]:
     """Quantize `request["model"]` into `request["output"]`. Raises Refusal."""
     torch.manual_seed(request["seed"])
     source, output = Path(request["model"]), Path(request["output"])
-    dtype, on_gpu = getattr(torch, request["dtype"]), torch.cuda.is_available()
+    dtype = getattr(torch, request["dtype"])
     model = load_model(source, computing_dtype(source, dtype))
     computed_in = str(model.dtype).removeprefix("torch.")
     layers = model.config.get_text_config().num_hidden_layers
     modifiers = [make_modifier(spec) for spec in request["modifiers"]]
     passes = sum(spec["name"] in OVER_LAYERS for spec in request["modifiers"])
-    progress = Progress(Path(request["progress_file"]), layers * passes)
-    texts: list[torch.Tensor] = []
+    progress = frame.Progress(Path(request["progress_file"]), layers * passes)
+    texts: list[list[int]] = []
     if request["calibration_file"] is not None:
-        tokenizer = AutoTokenizer.from_pretrained(source)
-        texts = read_texts(Path(request["calibration_file"]), tokenizer, request["sequence_length"])
+        texts = frame.read_texts(request, AutoTokenizer.from_pretrained(source))
     notes = run(model, modifiers, texts, progress)
     progress.say("saving")
     save(model.to(dtype), source, output)
     check_finite(output)
     return {
-        "calibration": {"num_samples": len(texts), "num_tokens": sum(ids.shape[1] for ids in texts)},
-        "notes": [*notes, f"computed on {torch.cuda.get_device_name() if on_gpu else 'CPU'} in {computed_in}"],
+        "calibration": frame.used(texts),
+        "notes": [*notes, f"computed on {frame.place()} in {computed_in}"],
+        "peak_memory_bytes": frame.peak_memory_bytes(),
     }
 
 
@@ -105,7 +81,7 @@ def load_model(source: Path, dtype: torch.dtype) -> PreTrainedModel:
     try:
         return AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
     except (ValueError, KeyError) as error:
-        raise Refusal(
+        raise frame.Refusal(
             f"transformers {version('transformers')} cannot load {source}: {error}",
             "use an environment whose transformers knows this architecture (variant's `env`)",
         ) from None
@@ -124,31 +100,9 @@ def make_modifier(spec: dict[str, Any]) -> Any:
     return MODIFIERS[spec["name"]](**args)
 
 
-def read_texts(path: Path, tokenizer: PreTrainedTokenizerBase, sequence_length: int) -> list[torch.Tensor]:
-    """Calibration texts as int64[1, n] with 2 ≤ n ≤ `sequence_length`, chat messages in the model's template."""
-    texts = []
-    for line in path.read_text(encoding="utf-8").strip().split("\n"):  # texts hold other ends of lines
-        entry = json.loads(line)
-        if "messages" in entry:
-            if tokenizer.chat_template is None:
-                raise Refusal(
-                    "the calibration texts are chat messages, but the model has no chat template",
-                    "use a calibration file with `text` in place of `messages`",
-                )
-            text = tokenizer.apply_chat_template(entry["messages"], tokenize=False)
-            ids = tokenizer(text, add_special_tokens=False).input_ids
-        else:
-            ids = tokenizer(entry["text"]).input_ids
-        if len(ids) >= 2:
-            texts.append(torch.tensor([ids[:sequence_length]]))
-    if not texts:
-        raise Refusal(f"{path} has no text of two tokens or more", "use another calibration file")
-    return texts
-
-
-def run(model: PreTrainedModel, modifiers: list[Any], texts: list[torch.Tensor], progress: Progress) -> list[str]:
+def run(model: PreTrainedModel, modifiers: list[Any], texts: list[list[int]], progress: frame.Progress) -> list[str]:
     """Apply the modifiers to `model` in place. Returns what a reader must know about how it went."""
-    loader = DataLoader([{"input_ids": ids[0]} for ids in texts], batch_size=1) if texts else None
+    loader = DataLoader([{"input_ids": torch.tensor(ids)} for ids in texts], batch_size=1) if texts else None
     with layers_reported(progress), pinning_where_possible():
         oneshot(model=model, recipe=modifiers, dataset=loader, num_calibration_samples=max(len(texts), 1))
     notes = []
@@ -160,7 +114,7 @@ def run(model: PreTrainedModel, modifiers: list[Any], texts: list[torch.Tensor],
 
 
 @contextmanager
-def layers_reported(progress: Progress) -> Iterator[None]:
+def layers_reported(progress: frame.Progress) -> Iterator[None]:
     """Count a layer at each of llm-compressor's sequential epochs."""
     original = LifecycleCallbacks.sequential_epoch_end
 
@@ -196,7 +150,7 @@ def save(model: PreTrainedModel, source: Path, output: Path) -> None:
     model.save_pretrained(output, save_compressed=True)
     for file in source.iterdir():
         has_own = file.name == "config.json" or file.name.endswith(".safetensors.index.json")
-        if file.is_file() and file.suffix in CARRIED and not has_own:
+        if file.is_file() and file.suffix in frame.CARRIED and not has_own:
             shutil.copyfile(file, output / file.name)
     for file in output.iterdir():
         file.chmod(0o644)
@@ -209,11 +163,11 @@ def check_finite(output: Path) -> None:
             for name in tensors.keys():  # noqa: SIM118 (not a dict)
                 tensor = tensors.get_tensor(name)
                 if tensor.is_floating_point() and not torch.isfinite(tensor.float()).all():
-                    raise Refusal(
+                    raise frame.Refusal(
                         f"the quantized tensor {name} has values that are not finite",
                         "use bfloat16 as baseline.dtype, or other calibration texts",
                     )
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    sys.exit(worker_frame.main(sys.argv, quantize, PACKAGES))

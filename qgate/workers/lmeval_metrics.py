@@ -15,7 +15,8 @@ from typing import Any
 
 from lm_eval.api.metrics import mean
 from lm_eval.utils import handle_non_serializable
-from lmeval_model import Notebook, Refusal
+from lmeval_model import Notebook
+from worker_frame import Refusal
 
 
 def measured(task: str, told: dict[str, Any], wanted: str | None) -> str:

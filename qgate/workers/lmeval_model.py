@@ -17,18 +17,11 @@ from lm_eval.api.model import TemplateLM
 from lm_eval.models.utils import has_bos_prefix, normalize_gen_kwargs, postprocess_generated_text
 from lm_eval.utils import handle_non_serializable, hash_string
 from transformers import AutoTokenizer
+from worker_frame import Refusal
 
 SAMPLING = {"temperature": 0.0, "top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0,
             "presence_penalty": 0.0, "frequency_penalty": 0.0}  # fmt: skip
 """What lm-eval leaves unsaid of sampling: greedy, and everything off."""
-
-
-class Refusal(Exception):
-    """The tasks cannot be used as asked. Carries the fix."""
-
-    def __init__(self, message: str, advice: str) -> None:
-        super().__init__(message)
-        self.advice = advice
 
 
 class Notebook(TemplateLM):

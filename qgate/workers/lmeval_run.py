@@ -27,7 +27,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,8 @@ if (_core := find_spec("llama_index")) is not None and _core.submodule_search_lo
 import lmeval_metrics
 from lm_eval import simple_evaluate
 from lm_eval.tasks import TaskManager
-from lmeval_model import Notebook, Refusal
+from lmeval_model import Notebook
+from worker_frame import Refusal, main
 
 PACKAGES = ("lm_eval", "datasets", "evaluate", "transformers", "sacrebleu", "nltk")
 
@@ -60,22 +60,14 @@ class Tasks(TaskManager):
         return self._loaded[key]
 
 
-def main(request_file: Path, result_file: Path) -> int:
-    """Do what `request_file` asks and say in `result_file` how it went. Returns the exit code."""
-    request = json.loads(request_file.read_text(encoding="utf-8"))
+def work(request: dict[str, Any]) -> dict[str, Any]:
+    """Ask, or score. Raises Refusal."""
     try:
-        done = {"ask": ask, "score": score}[request["action"]](request, Path(request["output"]))
-        said = {**done, "packages": {name: version(name) for name in PACKAGES}}
-    except Refusal as refusal:
-        said = {"error": str(refusal), "advice": refusal.advice}
+        return {"ask": ask, "score": score}[request["action"]](request, Path(request["output"]))
     except (ConnectionError, FileNotFoundError) as error:
-        said = {
-            "error": f"a task's data cannot be had: {error}",
-            "advice": "a dataset comes from the hub or from what HF_HOME keeps of it; own data_files are relative to "
-            "include_path",
-        }
-    result_file.write_text(json.dumps(said, default=str), encoding="utf-8")
-    return 1 if "error" in said else 0
+        raise Refusal(f"a task's data cannot be had: {error}",
+                      "a dataset comes from the hub or from what HF_HOME keeps of it; own data_files are relative to "
+                      "include_path") from None  # fmt: skip
 
 
 def ask(request: dict[str, Any], output: Path) -> dict[str, Any]:
@@ -158,4 +150,4 @@ def write_lines(file: Path, lines: Iterable[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]).absolute(), Path(sys.argv[2]).absolute()))
+    sys.exit(main(sys.argv, work, PACKAGES))

@@ -11,14 +11,10 @@ a known failure result.json {error, advice} and a non-zero exit.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-import resource
 import shutil
 import sys
-import time
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,41 +22,15 @@ import numpy as np
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
+from worker_frame import Refusal, main
 
 PACKAGES = ("torch", "safetensors", "numpy")
 EMBEDDINGS = re.compile(r"(^|\.)(embed\w*|wte|wpe|\w*_embeddings?)$")
 FLOATS = frozenset({torch.float16, torch.bfloat16, torch.float32})
 
 
-class Refusal(Exception):
-    """The request cannot be carried out. Carries the fix."""
-
-    def __init__(self, message: str, advice: str) -> None:
-        super().__init__(message)
-        self.advice = advice
-
-
-def main(request_file: Path, result_file: Path) -> int:
-    """Do what `request_file` asks and say in `result_file` how it went. Returns the exit code."""
-    started = time.monotonic()
-    request = json.loads(request_file.read_text(encoding="utf-8"))
-    try:
-        num_damaged = damage(request)
-    except Refusal as refusal:
-        result_file.write_text(json.dumps({"error": str(refusal), "advice": refusal.advice}), encoding="utf-8")
-        return 1
-    result = {
-        "packages": {name: version(name) for name in PACKAGES},
-        "wall_s": time.monotonic() - started,
-        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "notes": [f"noise of {request['level']:g} standard deviations in {num_damaged} weights"],
-    }
-    result_file.write_text(json.dumps(result), encoding="utf-8")
-    return 0
-
-
-def damage(request: dict[str, Any]) -> int:
-    """Write the damaged copy; returns how many weights were damaged. Raises Refusal."""
+def damage(request: dict[str, Any]) -> dict[str, Any]:
+    """Write the damaged copy. Raises Refusal."""
     source, output, num_damaged = Path(request["model"]), Path(request["output"]), 0
     for file in sorted(source.iterdir()):
         if file.suffix == ".safetensors":
@@ -69,7 +39,7 @@ def damage(request: dict[str, Any]) -> int:
             shutil.copyfile(file, output / file.name)
     if num_damaged == 0:
         raise Refusal(f"{source} has no linear weight to damage", "ignore fewer layers, or name an unquantized model")
-    return num_damaged
+    return {"notes": [f"noise of {request['level']:g} standard deviations in {num_damaged} weights"]}
 
 
 def damage_file(source: Path, target: Path, request: dict[str, Any]) -> int:
@@ -111,4 +81,4 @@ def noisy(weight: torch.Tensor, level: float, generator: np.random.Generator) ->
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    sys.exit(main(sys.argv, damage, PACKAGES))

@@ -10,10 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import resource
-import time
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +19,13 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # everything that is read is local
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin make this 6 times slower on busy cores
 
 import torch
+import worker_frame
+from worker_frame import Refusal
 
 CARRIED = frozenset({".json", ".jinja", ".model", ".txt", ".tiktoken"})
 """Suffixes of tokenizer, template and generation config files."""
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 """glibc's names for mallopt, malloc.h."""
-
-
-class Refusal(Exception):
-    """The request cannot be carried out. Carries the fix."""
-
-    def __init__(self, message: str, advice: str) -> None:
-        super().__init__(message)
-        self.advice = advice
 
 
 class Progress:
@@ -53,26 +44,14 @@ class Progress:
 
 
 def main(argv: Sequence[str], quantize: Callable[[dict[str, Any]], dict[str, Any]], packages: Sequence[str]) -> int:
-    """Do what the request file argv[1] asks and say in argv[2] how it went. Returns the exit code.
+    """worker_frame's, seeded; `quantize` gives the fields {calibration, notes} of the result, or raises Refusal."""
 
-    `quantize` gives the fields {calibration, notes} of the result, or raises Refusal.
-    """
-    started = time.monotonic()
-    request = json.loads(Path(argv[1]).read_text(encoding="utf-8"))
-    keep_freed_memory()
-    torch.manual_seed(request["seed"])
-    try:
-        result = quantize(request)
-    except Refusal as refusal:
-        Path(argv[2]).write_text(json.dumps({"error": str(refusal), "advice": refusal.advice}), encoding="utf-8")
-        return 1
-    result |= {
-        "packages": {name: version(name) for name in packages},
-        "wall_s": time.monotonic() - started,
-        "peak_memory_bytes": peak_memory_bytes(),
-    }
-    Path(argv[2]).write_text(json.dumps(result), encoding="utf-8")
-    return 0
+    def work(request: dict[str, Any]) -> dict[str, Any]:
+        keep_freed_memory()
+        torch.manual_seed(request["seed"])
+        return {**quantize(request), "peak_memory_bytes": peak_memory_bytes()}
+
+    return worker_frame.main(argv, work, packages)
 
 
 def keep_freed_memory() -> None:
@@ -111,6 +90,17 @@ def read_texts(request: dict[str, Any], tokenizer: Any) -> list[list[int]]:
     return found
 
 
+def blocks(texts: Sequence[Sequence[int]], longest: int) -> list[list[int]]:
+    """The texts one after the other, cut into whole blocks of one length, which is at most `longest`; the rest is not used.
+
+    Both AWQs need texts of one length: AutoAWQ joins and cuts them itself, but fails where all together are shorter than
+    a block; GPTQModel looks for scales and clipping limits on its last text alone where lengths differ.
+    """
+    tokens = [token for ids in texts for token in ids]
+    length = min(longest, len(tokens))
+    return [tokens[start : start + length] for start in range(0, len(tokens) - length + 1, length)]
+
+
 def used(texts: Sequence[Sequence[int]]) -> dict[str, int]:
     """The result's `calibration`."""
     return {"num_samples": len(texts), "num_tokens": sum(len(ids) for ids in texts)}
@@ -123,5 +113,6 @@ def place() -> str:
 
 def peak_memory_bytes() -> int:
     """The larger of this process's resident peak and the accelerator's allocation peak."""
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return max(resident, torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0)
+    return max(
+        worker_frame.resident_peak_bytes(), torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
+    )

@@ -168,6 +168,11 @@ def test_gptqmodel_still_needs_each_of_its_workarounds(package_tool: ToolOf, tex
     found = observed("gptqmodel", tool, texts, tmp_path / "rest")
     assert found["auto_dtype"] == "torch.bfloat16", "else it may choose its dtype on a CPU itself"
     assert found["paths"], "else its config names no path to be stripped"
+    lengths = observed("awq-two-lengths", tool, texts, tmp_path / "lengths")
+    assert lengths["scales"] == ["short"], (
+        "all but the last text, which is the shortest, is read too: no `blocks` needed"
+    )
+    assert lengths["limits"] == [], "the inputs of clipping are divided by the scales once, as for one text alone"
     refused = observed("one-worker", tool, texts, tmp_path / "one")["refused"]
     assert "2 workers" in refused, "else GPTQMODEL_CPU_WORKERS need not be set"
     with pytest.raises(proc.ProcessError, match=r"only supports .*float16"):

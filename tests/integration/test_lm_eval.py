@@ -19,7 +19,7 @@ from qgate import pipeline, scorers
 from qgate.errors import EnvError, WorldError
 from qgate.io import envs, proc, recipe
 from qgate.ports import Tool
-from qgate.rooms.tasks import WORKERS
+from qgate.rooms.tasks import WORKER
 from qgate.schemas.verdict import Verdict
 from qgate.scorers import checks
 from tests.integration.ifeval_cases import CASES, DIFFERENT, TEXTS
@@ -45,7 +45,7 @@ def work(tool: Tool, model: Path, folder: Path, **said: Any) -> dict[str, Any]:
         "apply_chat_template": False, "fewshot_as_multiturn": True, "system_instruction": None, "gen_kwargs": {},
         "metric": None, "seed": 1234, "tokenizer": str(model), "max_length": 2048, "output": str(folder),
     }  # fmt: skip
-    return proc.run_worker(tool.python, WORKERS[0], request | said, work=folder, what="lm-eval")
+    return proc.run_worker(tool.python, WORKER, request | said, work=folder, what="lm-eval")
 
 
 def lines(file: Path) -> list[dict[str, Any]]:

@@ -139,6 +139,30 @@ def awq_in_float32() -> dict[str, Any]:
         return worker.quantize(request)
 
 
+def awq_of_two_lengths() -> dict[str, Any]:
+    """Whether GPTQModel's AWQ makes of a long and a short text what it makes of the short one alone, in the first layer.
+
+    Its norm takes the scales that were found, `v_proj` also the limits that its weights were clipped to.
+    """
+    import gptqmodel_quantize as worker
+    from safetensors.torch import load_file
+
+    first = Path(REQUEST["texts"]).read_text().splitlines()[0]
+    short = json.dumps({"text": json.loads(first)["text"][:32]})
+    made = {}
+    with patch.object(worker.frame, "blocks", lambda texts, _longest: texts):
+        for name, lines in {"both": [first, short], "short": [short], "long": [first]}.items():
+            (SCRATCH / f"{name}.jsonl").write_text("\n".join(lines))
+            request = asked(name, method="awq", skip=[], quantization={"bits": 4, "group_size": 32, "sym": False})
+            worker.quantize(request | {"calibration_file": str(SCRATCH / f"{name}.jsonl")})
+            made[name] = load_file(Path(request["output"]) / "model.safetensors")
+    tensors = {"scales": "input_layernorm.weight", "limits": "self_attn.v_proj.scales"}
+    return {
+        what: [name for name in ("short", "long") if torch.equal(made["both"][key], made[name][key])]
+        for what, key in ((what, f"model.layers.0.{tensor}") for what, tensor in tensors.items())
+    }
+
+
 def one_cpu_worker() -> dict[str, Any]:
     """GPTQModel with the number of workers that it counts for itself on two cores."""
     os.environ["GPTQMODEL_CPU_WORKERS"] = "1"
@@ -157,5 +181,6 @@ if __name__ == "__main__":
         "gptqmodel": gptqmodel,
         "one-worker": one_cpu_worker,
         "awq-float32": awq_in_float32,
+        "awq-two-lengths": awq_of_two_lengths,
     }
     Path(sys.argv[2]).write_text(json.dumps(checks[REQUEST["tool"]]()))

@@ -67,6 +67,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
     modules["huggingface_hub"].HfApi = lambda: found  # type: ignore[attr-defined]
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.syspath_prepend(WORKER.parent)
+    monkeypatch.delitem(sys.modules, "worker_frame", raising=False)
     monkeypatch.setattr("importlib.metadata.version", lambda name: "5.2.0")
     return found
 
@@ -75,15 +77,19 @@ def work(folder: Path, **said: Any) -> tuple[int, dict[str, Any]]:
     """Exit code and result of the worker on a request."""
     request = {"dataset": "some/sums", "config": None, "split": "test", "revision": COMMIT, "columns": ["q", "a"]}
     (folder / "request.json").write_text(json.dumps(request | {"output": str(folder / "rows.jsonl")} | said))
-    main = runpy.run_path(str(WORKER))["main"]
-    code: int = main(folder / "request.json", folder / "result.json")
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.setattr(sys, "argv", [str(WORKER), str(folder / "request.json"), str(folder / "result.json")])
+        runpy.run_path(str(WORKER), run_name="__main__")
+    code = ended.value.code
+    assert isinstance(code, int)
     return code, json.loads((folder / "result.json").read_text())
 
 
 def test_only_the_columns_that_are_mapped_are_written(tmp_path: Path, hub: Hub) -> None:
     code, result = work(tmp_path, config="main")
     assert code == 0
-    assert result == {"num_rows": 2, "commit": COMMIT, "packages": {"datasets": "5.2.0"}}
+    assert result.items() >= {"num_rows": 2, "commit": COMMIT}.items()
+    assert result["packages"] == {"datasets": "5.2.0"}
     assert hub.asked == [("some/sums", "main", "test", COMMIT)]
     written = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     assert written == [{"q": "What is 2+2?", "a": 4}, {"q": "What is 3+3?", "a": 6}]

@@ -28,4 +28,4 @@ def test_modules_beside_it_belong_to_it_and_those_that_they_import(tmp_path: Pat
 
 def test_qgate_s_own_workers_name_all_their_parts() -> None:
     parts = {file.stem for file in scripts.files(load_quantizer("autogptq").worker)}
-    assert parts == {"autogptq_quantize", "quantize_frame", "quantize_output", "transformers4_view"}
+    assert parts == {"autogptq_quantize", "quantize_frame", "quantize_output", "transformers4_view", "worker_frame"}

@@ -261,7 +261,7 @@ def test_a_refusal_of_lm_eval_s_is_the_user_s_to_mend_and_a_crash_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = tmp_path / "worker.py"
-    monkeypatch.setattr(tasks, "WORKERS", (worker,))
+    monkeypatch.setattr(tasks, "WORKER", worker)
     worker.write_text(
         "import json, pathlib, sys\n"
         "pathlib.Path(sys.argv[2]).write_text(json.dumps({'error': 'no task velmora', 'advice': 'did you mean it?'}))\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,15 +17,16 @@ FILE = "answers.jsonl"
 
 
 class AnswerLog:
-    """Appends answers to `folder/answers.jsonl`. Opening it drops a torn last line and tells what is there already."""
+    """Appends answers to `folder/answers.jsonl` and tells what is there already. Entering it drops a torn last line."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
-        self.done = {answer.id for answer in _mend(self.path)}
+        self.done = {_parse(line, self.path).id for line in _whole_lines(self.path)}
 
     def __enter__(self) -> Self:
         with disk_errors(self.path):
             self._stream = self.path.open("ab")
+            self._stream.truncate(sum(map(len, _whole_lines(self.path))))
         return self
 
     def append(self, answer: Answer) -> None:
@@ -42,32 +43,32 @@ class AnswerLog:
             self._stream.close()
 
 
-def _mend(path: Path) -> list[Answer]:
-    """The whole answers of a log; what stands behind the last whole line is cut off."""
-    if not path.exists():
-        return []
-    data = path.read_bytes()
-    whole = data.rfind(b"\n") + 1
-    if whole < len(data):
-        with disk_errors(path), path.open("r+b") as stream:
-            stream.truncate(whole)
-    return _parse(data[:whole], path)
-
-
-def _parse(data: bytes, path: Path) -> list[Answer]:
-    try:
-        return [Answer.model_validate_json(line) for line in data.splitlines()]
-    except ValidationError as error:
-        raise ArtefactError(f"{path} holds a line that is no answer", advice=f"delete {path.parent}") from error
+def num_whole(folder: Path) -> int:
+    """How many answers a log holds by now. It is left as it is, for another run may be writing it."""
+    return sum(1 for _ in _whole_lines(folder / FILE))
 
 
 def read_answers(folder: Path) -> list[Answer]:
     """Every answer of a finished object, in the order in which they came. Raises ArtefactError."""
     path = folder / FILE
     try:
-        return _parse(path.read_bytes(), path)
+        with path.open("rb") as stream:
+            return [_parse(line, path) for line in stream]
     except OSError as error:
         raise ArtefactError(f"cannot read {path}: {error.strerror}", advice=f"delete {path.parent}") from error
+
+
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    if path.exists():
+        with path.open("rb") as stream:
+            yield from (line for line in stream if line.endswith(b"\n"))
+
+
+def _parse(line: bytes, path: Path) -> Answer:
+    try:
+        return Answer.model_validate_json(line)
+    except ValidationError as error:
+        raise ArtefactError(f"{path} holds a line that is no answer", advice=f"delete {path.parent}") from error
 
 
 def count_by_status(answers: Iterable[Answer]) -> dict[str, int]:

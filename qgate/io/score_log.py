@@ -26,8 +26,9 @@ class ScoreLog:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.done = {scores.id for scores in read_scores(folder)}
-        self._next = len(list(folder.glob("part-*.npz")))
+        parts = _parts(folder)
+        self.done = {str(key) for path in parts for key in _columns(path, "ids")["ids"]}
+        self._next = len(parts)
         self._waiting: list[TokenScores] = []
         self._positions = 0
 
@@ -61,13 +62,21 @@ class ScoreLog:
 
 def read_scores(folder: Path) -> Iterator[TokenScores]:
     """Every answer's scores of an object. Raises ArtefactError."""
-    for path in sorted(folder.glob("part-*.npz")):
-        try:
-            with np.load(path, allow_pickle=False) as part:
-                columns = {name: part[name] for name in part.files}
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
-            raise ArtefactError(f"{path} is damaged: {error}", advice=f"delete {folder}") from error
-        yield from _unpack(columns)
+    for path in _parts(folder):
+        yield from _unpack(_columns(path))
+
+
+def _parts(folder: Path) -> list[Path]:
+    return sorted(folder.glob("part-*.npz"))
+
+
+def _columns(path: Path, *names: str) -> dict[str, NDArray[Any]]:
+    """The named arrays of a part, or all."""
+    try:
+        with np.load(path, allow_pickle=False) as part:
+            return {name: part[name] for name in names or part.files}
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise ArtefactError(f"{path} is damaged: {error}", advice=f"delete {path.parent}") from error
 
 
 def _unpack(columns: dict[str, NDArray[Any]]) -> Iterator[TokenScores]:

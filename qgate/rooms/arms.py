@@ -17,14 +17,14 @@ from typing import Self, TypeVar
 
 from qgate.errors import DiedError, HungError
 from qgate.io import artefact, proc
-from qgate.io.answer_log import count_by_status, read_answers
+from qgate.io.answer_log import count_by_status, num_whole, read_answers
 from qgate.io.files import write_text
 from qgate.io.score_log import ScoreLog
 from qgate.io.store import Store
 from qgate.plan import EngineIdentity, GenerateStep, RankStep, ScoreStep, generate_key, score_key
 from qgate.plan_tasks import rank_key
 from qgate.ports import Engine, ServeJob, Session, Watcher
-from qgate.rooms.generate import generate, num_done
+from qgate.rooms.generate import generate
 from qgate.rooms.score import score, score_requests
 from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, ScoreRequest
 from qgate.schemas.checkpoint import Checkpoint
@@ -107,7 +107,7 @@ class Serving:
         key = generate_key(step, self.checkpoint.digest, self.identity)
 
         def make(folder: Path) -> None:
-            done = num_done(folder)
+            done = num_whole(folder)
             if done < len(step.requests):
                 self._open()
             with self._timed(folder, done), self.bench.watcher.task(step.label, len(step.requests), done) as task:

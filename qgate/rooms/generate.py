@@ -25,8 +25,3 @@ def generate(session: Session, requests: Sequence[GenerateRequest], folder: Path
     missing = [request.id for request in requests if request.id not in log.done]
     if missing:
         raise EngineError(f"{len(missing)} of {len(requests)} requests were left unanswered, the first is {missing[0]}")
-
-
-def num_done(folder: Path) -> int:
-    """How many answers an interrupted run left in `folder`."""
-    return len(AnswerLog(folder).done) if folder.is_dir() else 0

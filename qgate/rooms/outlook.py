@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from qgate.io import tensors
+from qgate.io.answer_log import num_whole
 from qgate.plan import GenerateStep, RankStep, ScoreStep, generate_key, score_key
 from qgate.plan_tasks import rank_key
-from qgate.rooms.generate import num_done
 from qgate.rooms.obtain import obtain_model, obtain_ready
 from qgate.rooms.precheck import precheck, quantized_layers, result_bytes
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.tasks import find_tasks
 from qgate.rooms.variants import baseline_key, find_stored, job_of, variant_key
-from qgate.rooms.work import ArmKey
+from qgate.rooms.work import ArmKey, key_of
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.recipe import BASELINE, GgufSource
 
@@ -109,7 +109,7 @@ def _generate(prepared: Prepared, known: Mapping[str, Checkpoint], keys: dict[Ar
             continue
         identity = prepared.identity(step.variant, _concurrency(prepared, step))
         key = generate_key(step, known[step.variant].digest, identity)
-        keys[step.variant, step.replicate, step.evalset, step.profile] = key
+        keys[key_of(step)] = key
         yield Line("generate", step.label, _state(prepared, "generations", key, step), size)
 
 
@@ -121,7 +121,7 @@ def _concurrency(prepared: Prepared, step: GenerateStep | RankStep) -> int:
 def _state(prepared: Prepared, kind: str, key: str, step: GenerateStep) -> str:
     if prepared.store.find(kind, key) is not None:
         return "stored"
-    done = num_done(prepared.store.folder(kind, key).with_suffix(".part"))
+    done = num_whole(prepared.store.folder(kind, key).with_suffix(".part"))
     return f"{done} of {len(step.requests)} stored" if done else "to do"
 
 

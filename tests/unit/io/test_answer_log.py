@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from qgate.errors import ArtefactError
-from qgate.io.answer_log import AnswerLog, count_by_status, read_answers
+from qgate.io.answer_log import AnswerLog, count_by_status, num_whole, read_answers
 from qgate.schemas.answers import Answer
 
 
@@ -36,6 +36,15 @@ def test_torn_last_line(tmp_path: Path, cut: int) -> None:
     with log:
         log.append(answer(2))
     assert read_answers(tmp_path) == [answer(0), answer(1), answer(2)]
+
+
+def test_whoever_looks_leaves_a_line_that_is_being_written(tmp_path: Path) -> None:
+    fill(tmp_path, 3)
+    path = tmp_path / "answers.jsonl"
+    path.write_bytes(torn := path.read_bytes()[:-5])
+    assert num_whole(tmp_path) == 2
+    assert path.read_bytes() == torn
+    assert num_whole(tmp_path / "absent") == 0
 
 
 def test_damage_in_the_middle(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from qgate.errors import EngineError, EnvError, IncidentError, PluginError
 from qgate.io.incident import LoadedIncident
+from qgate.io.scoring import load_scorer
 from qgate.io.store import Store
 from qgate.judge import file_swap
 from qgate.judge.asks import Ask, Factor, as_filed
@@ -32,7 +33,6 @@ from qgate.rooms.lab import Lab
 from qgate.rooms.leave import Found, leave
 from qgate.rooms.minimise import minimise
 from qgate.rooms.replay import Replayer
-from qgate.rooms.scoring import load_scorer
 from qgate.rooms.sides import REFERENCE, Sides, sides
 from qgate.rooms.tell_apart import tell_apart
 from qgate.schemas.incident import Incident

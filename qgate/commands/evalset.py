@@ -16,6 +16,7 @@ from qgate.io.dataset import HubDataset, fetch
 from qgate.io.evalset_import import Imported
 from qgate.io.evalset_new import Terms
 from qgate.io.evalset_stats import stats as count
+from qgate.io.scoring import load_scorer
 from qgate.schemas.evalset import Evalset, Item
 from qgate.schemas.recipe import EvalsetUse
 
@@ -142,7 +143,7 @@ def _is_table(source: Path) -> bool:
 def _of_columns(arguments: argparse.Namespace) -> Imported:
     """A set from a table, on disk or on the hub, and a map of its columns."""
     how = row_map.parse(arguments.map, arguments.scorer)
-    evalset_new.check_scorer(how.scorer)
+    load_scorer(how.scorer)
     revision = arguments.revision
     if arguments.dataset is None:
         name, found = str(arguments.source), rows.read(arguments.source, arguments.split)

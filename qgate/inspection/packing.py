@@ -23,9 +23,6 @@ I32 = frozenset({"I32"})
 INTEGERS = frozenset({"I32", "I64"})
 SCALES = FLOATS
 EIGHT_BIT_FLOATS = frozenset({"F8_E4M3", "F8_E5M2"})
-CHECKED_FORMATS = frozenset(
-    {"pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "gptq", "awq", "fp8"}
-)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-METHODS = ("awq", "compressed-tensors", "fp8", "gptq")
 LINEAR = "Linear"
 ORDERS = {"group": "group", "dynamic": "group", "True": "group", "static": "static", "weight": "static"}
 """compressed-tensors' `actorder` to `Scheme.order`."""

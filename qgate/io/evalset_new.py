@@ -5,21 +5,20 @@ from __future__ import annotations
 import shutil
 import tempfile
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from qgate import scorers
 from qgate.errors import EvalsetError
 from qgate.io import evalset_import, evalset_items
 from qgate.io.evalset_import import Fault, Imported
 from qgate.io.evalsets import ITEMS, MANIFEST, pins, write_manifest
 from qgate.io.files import NO_PLACE, disk_errors, write_text
-from qgate.ports import load_plugin
+from qgate.io.scoring import load_scorer
 from qgate.schemas.base import canonical_json
 from qgate.schemas.evalset import EvalsetManifest, ScorerUse
+from qgate.scorers.builtin import BuiltIn
 
 ASIDE = "requests.jsonl"
 MOST_SHOWN = 20
@@ -46,12 +45,6 @@ def new(folder: Path, source: Path, *, description: str, license_id: str, skip_b
     except OSError as error:
         raise EvalsetError(f"cannot read {source}: {error.strerror}") from error
     return make(folder, data, str(source), Terms(description, license_id), skip_bad=skip_bad)
-
-
-def check_scorer(name: str) -> None:
-    """Raises PluginError where neither qgate nor a plugin has the scorer."""
-    if name not in _of_plugins():
-        scorers.load(name)
 
 
 def refuse_existing(folder: Path) -> None:
@@ -84,14 +77,9 @@ def tell(faults: tuple[Fault, ...], source: str) -> str:
 
 def _check(use: ScorerUse) -> None:
     """Raises PluginError where there is no such scorer, ValueError where a built-in one does not take its arguments."""
-    if use.name not in scorers.NAMES and use.name in _of_plugins():
-        load_plugin("scorers", use.name)
-    else:
-        scorers.check(use.name, use.args)
-
-
-def _of_plugins() -> set[str]:
-    return {point.name for point in entry_points(group="qgate.scorers")}
+    scorer = load_scorer(use.name)
+    if isinstance(scorer, BuiltIn):
+        scorer.read(use.args)
 
 
 def _head(folder: Path, terms: Terms) -> dict[str, Any]:

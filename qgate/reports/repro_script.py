@@ -22,7 +22,6 @@ from qgate.schemas.repro import Experiment, Repro, Try
 
 MOST_TRIES = 600
 NUM_KNOWN = 3
-URL, KEY = "QGATE_URL", "QGATE_API_KEY"
 
 PYTHON = '''\
 #!/usr/bin/env python3

@@ -22,13 +22,13 @@ from qgate.io.evalset_cut import slices_of
 from qgate.io.files import NO_PLACE, disk_errors, sha256_file
 from qgate.io.leases import Leases
 from qgate.io.recipe import LoadedRecipe
+from qgate.io.scoring import load_scorer
 from qgate.io.store import Store
 from qgate.io.task_files import AskedTasks
 from qgate.plan import EngineIdentity, Plan, plan
 from qgate.ports import NO_TOOL, Engine, Scorer, ServeJob, Sized, Tool, Watcher, load_engine
 from qgate.rooms.arms import Bench, Serving
 from qgate.rooms.berths import Berths
-from qgate.rooms.scoring import load_scorer
 from qgate.schemas.answers import GenerateRequest, ScoreRequest
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.evalset import Evalset, Item

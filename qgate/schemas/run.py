@@ -49,10 +49,3 @@ class Run(Stored):
     timings_s: dict[str, float] = Field(description="Wall time per stage")
     failures: dict[str, str] = Field(default_factory=dict, description="Variants that could not be run, and why")
     notes: tuple[str, ...] = ()
-
-
-class RunIndex(Frozen):
-    """Everything that reports are drawn from, beside the verdict sheet."""
-
-    run: Run
-    folder: str

@@ -90,6 +90,9 @@ def _promotion_verbs(verbs: Any) -> None:
     means.add_argument(
         "--keyless", action="store_true", help="the job's OIDC identity, through sigstore; writes a bundle"
     )
+    sign.add_argument(
+        "--trust-config", type=Path, metavar="FILE", help="with --keyless: a sigstore of one's own (ClientTrustConfig)"
+    )
     sign.add_argument("--out", type=Path, metavar="FILE", help="default: .jsonl or .sigstore.json beside it")
 
 

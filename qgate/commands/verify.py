@@ -71,9 +71,11 @@ def duration(text: str) -> timedelta:
 
 def sign(arguments: argparse.Namespace) -> ExitCode:
     """Write the signed evidence beside the bare one. Raises UserError, ArtefactError, WorldError."""
+    if arguments.trust_config and not arguments.keyless:
+        raise UserError("--trust-config goes with --keyless", advice="a key needs no sigstore")
     evidence = envelope.read(arguments.evidence)
     if arguments.keyless:
-        text, who = keyless.sign(evidence)
+        text, who = keyless.sign(evidence, arguments.trust_config)
     else:
         signed, keyid = signing.sign(evidence, arguments.key)
         text, who = json.dumps(signed), f"{keyid[:16]}…"

@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from cryptography.x509 import Certificate, RFC822Name, SubjectAlternativeName, UniformResourceIdentifier
+
 from qgate.errors import EnvError, Refused, UserError, WorldError
 from qgate.io.envelope import PAYLOAD_TYPE, Evidence
 
@@ -32,25 +34,50 @@ class Identity:
     """A trusted_root.json; None: sigstore's public one, fetched through TUF."""
 
 
-def sign(evidence: Evidence) -> tuple[str, str]:
-    """A sigstore bundle (JSON) around the evidence, and who signed it: the identity of the CI job that this runs in.
+def sign(evidence: Evidence, trust_config: Path | None = None) -> tuple[str, str]:
+    """A sigstore bundle (JSON) around the evidence, and the name in the certificate: the CI job that this runs in.
 
-    Raises UserError where there is no identity, WorldError where sigstore cannot be reached.
+    `trust_config`: a ClientTrustConfig, which names a sigstore of one's own; None: the public one, fetched through TUF.
+    Raises UserError where there is no identity or no such file, WorldError where sigstore did not sign.
     """
     library = _library()
+    identity = _ambient(library)
+    config = None if trust_config is None else _trust_config(library, trust_config)
+    try:
+        context = library.sign.SigningContext.from_trust_config(config or library.models.ClientTrustConfig.production())
+        with context.signer(identity) as signer:
+            bundle = signer.sign_dsse(library.dsse.Statement(evidence.payload))
+    except Exception as error:  # sigstore's own, its HTTP library's, and some that it keeps private
+        said = str(error) or str(error.__cause__) or type(error).__name__
+        raise WorldError(f"sigstore did not sign: {said}", advice="try again, or sign with a key: --key") from error
+    return bundle.to_json(), _subject(bundle.signing_certificate)
+
+
+def _ambient(library: Any) -> Any:
+    """The identity token of this CI job."""
     try:
         token = library.oidc.detect_credential()
         if token is None:
             raise UserError("this machine has no OIDC identity to sign with", advice=NO_IDENTITY)
-        identity = library.oidc.IdentityToken(token)
-        context = library.sign.SigningContext.from_trust_config(library.models.ClientTrustConfig.production())
-        with context.signer(identity) as signer:
-            bundle = signer.sign_dsse(library.dsse.Statement(evidence.payload))
+        return library.oidc.IdentityToken(token)
     except library.oidc.IdentityError as error:
         raise UserError(f"no OIDC identity to sign with: {error}", advice=NO_IDENTITY) from error
-    except (library.errors.Error, library.oidc.ExpiredIdentity) as error:
-        raise WorldError(f"sigstore did not sign: {error}", advice="try again, or sign with a key: --key") from error
-    return bundle.to_json(), identity.identity
+
+
+def _trust_config(library: Any, file: Path) -> Any:
+    try:
+        config = library.models.ClientTrustConfig.from_json(file.read_text(encoding="utf-8"))
+        config.signing_config.get_fulcio()
+    except (OSError, ValueError, library.errors.Error) as error:
+        raise UserError(f"{file} is no trust configuration to sign with: {error}") from error
+    return config
+
+
+def _subject(certificate: Certificate) -> str:
+    """Whom the certificate names: what `--identity` is compared with, which is not always the token's own `sub`."""
+    names = certificate.extensions.get_extension_for_class(SubjectAlternativeName).value
+    found = [*names.get_values_for_type(UniformResourceIdentifier), *names.get_values_for_type(RFC822Name)]
+    return found[0] if found else "a certificate without a name"
 
 
 def check(evidence: Evidence, identity: Identity) -> str:
@@ -78,7 +105,7 @@ def opened(bundle: bytes, identity: Identity) -> tuple[str, bytes]:
             f"sigstore's trusted root cannot be fetched: {error}",
             advice="without a network name a file: --trusted-root trusted_root.json",
         ) from error
-    except (library.errors.Error, library.models.InvalidBundle) as error:
+    except (library.errors.Error, ValueError) as error:
         raise Refused(f"the signature does not hold for {identity.name}: {error}") from error
     return kind, payload
 

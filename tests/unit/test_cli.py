@@ -24,7 +24,7 @@ PINNED = {
     "schema": "--engine --quantizer --incident",
     "verify": "checkpoint --evidence --tier --max-age --evalset --key --identity --issuer --trusted-root",
     "promote": "checkpoint --evidence --tier --max-age --evalset --key --identity --issuer --trusted-root --out",
-    "sign": "evidence --key --keyless --out",
+    "sign": "evidence --key --keyless --trust-config --out",
     "env build": "names --again --quiet",
     "env list": "",
     "env remove": "names",

@@ -1,13 +1,13 @@
-"""Keyless signatures: a bundle that GitHub's identity really signed, and what is said where there is none to be had."""
+"""Keyless signatures: a bundle that GitHub's identity really signed, and what is said where there is none to be had.
+
+Signing itself is tested in a sigstore of one's own: test_keyless_world.py.
+"""
 
 import base64
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import sigstore.dsse
@@ -43,6 +43,12 @@ def edited() -> bytes:
     return json.dumps(value).encode()
 
 
+def uncertified() -> bytes:
+    value = json.loads(BUNDLE)
+    value["verificationMaterial"]["certificate"]["rawBytes"] = "bm9uZQ=="
+    return json.dumps(value).encode()
+
+
 @pytest.mark.parametrize(
     ("bundle", "identity"),
     [
@@ -50,8 +56,9 @@ def edited() -> bytes:
         (BUNDLE, Identity(SIGNER, "https://gitlab.com", ROOT)),
         (edited(), Identity(SIGNER, GITHUB, ROOT)),
         (b"{}", Identity(SIGNER, GITHUB, ROOT)),
+        (uncertified(), Identity(SIGNER, GITHUB, ROOT)),
     ],
-    ids=["another workflow", "another provider", "an edited payload", "no bundle"],
+    ids=["another workflow", "another provider", "an edited payload", "no bundle", "no certificate"],
 )
 def test_anything_else_is_refused(bundle: bytes, identity: Identity) -> None:
     with pytest.raises(Refused, match=r"the signature does not hold for https://github\.com/"):
@@ -97,23 +104,6 @@ def test_no_identity_here(promoted: Promoted, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(UserError, match="no OIDC identity") as raised:
         keyless.sign(envelope.read(promoted.evidence))
     assert "id-token: write" in str(raised.value.advice)
-
-
-@contextmanager
-def signer(token: Any) -> Iterator[Any]:
-    """In place of Fulcio and Rekor: hands back what it was given."""
-    yield SimpleNamespace(sign_dsse=lambda statement: SimpleNamespace(to_json=statement._contents.decode))
-
-
-def test_the_very_bytes_are_signed(promoted: Promoted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sigstore.oidc, "detect_credential", lambda: "token")
-    monkeypatch.setattr(sigstore.oidc, "IdentityToken", lambda token: SimpleNamespace(identity=f"who has {token}"))
-    monkeypatch.setattr(sigstore.models.ClientTrustConfig, "production", classmethod(lambda cls: None))
-    monkeypatch.setattr(
-        sigstore.sign.SigningContext, "from_trust_config", classmethod(lambda cls, _: SimpleNamespace(signer=signer))
-    )
-    evidence = envelope.read(promoted.evidence)
-    assert keyless.sign(evidence) == (evidence.payload.decode(), "who has token")
 
 
 def test_sigstore_out_of_reach(promoted: Promoted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""SHA-256 of large files: a path in, a hash out, computed once per size, time and inode. Touches the disk."""
+"""SHA-256 of large files: a path in, a hash out, computed once per inode, size and times. Touches the disk."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ NUM_THREADS = 4
 
 
 def records(files: Iterable[Path]) -> dict[Path, FileRecord]:
-    """Hash and size of each file. A remembered hash counts only for the very same size, mtime in ns and inode."""
+    """Hash and size of each file. A remembered hash counts only for the very same inode, size, mtime and ctime.
+
+    The ctime is what neither `touch -r` nor an unpacked archive can set back.
+    """
     cache = home() / "cache" / "sha256.json"
     known = _read(cache)
     found: dict[Path, FileRecord] = {}
     fresh: dict[str, list[int | str]] = {}
     for file in files:
         stat = file.stat()
-        stamp = [stat.st_size, stat.st_mtime_ns, stat.st_ino]
-        name = str(file.resolve())
+        stamp = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
+        name = f"{stat.st_dev}:{stat.st_ino}"  # what is hashed before it is moved into place keeps its hash
         entry = known.get(name, [])
         sha256 = str(entry[3]) if entry[:3] == stamp else sha256_file(file)
         if entry[:3] != stamp:

@@ -1,26 +1,31 @@
 """The store: a content key in, a finished folder out, made at most once. Touches the disk.
 
-    objects/<kind>/<key>/          complete; object.json lists its files and their sizes
+    objects/<kind>/<key>/          complete; object.json lists its files, their sizes and hashes
     objects/<kind>/<key>.part/     being made, or left by an interrupted run that the next one goes on from
     objects/<kind>/<key>.lock      held while it is made: a second run waits, and finds it finished
 
-An object whose files are missing or of another size counts as none and is made again.
+An object whose files are missing or other bytes than were written counts as none and is made again.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from qgate.errors import StoreError
-from qgate.io.files import disk_errors, write_text
+from qgate.io import hashes
+from qgate.io.files import NO_PLACE, disk_errors, write_text
+from qgate.schemas.checkpoint import FileRecord
 
 MARKER = "object.json"
 POLL_S = 0.2
+AFRESH_BYTES = 64 << 20
+"""Files up to here (answers, scores, verdicts) are hashed at every look; an unchanged larger one (weights) is
+remembered."""
 
 
 class Store:
@@ -57,7 +62,7 @@ class Store:
         if (found := self.find(kind, key)) is not None:
             return found
         final = self.folder(kind, key)
-        with disk_errors(final):
+        with disk_errors(final, *NO_PLACE):
             final.parent.mkdir(parents=True, exist_ok=True)
             lock = _acquire(FileLock(final.with_suffix(".lock")), on_wait)
         try:
@@ -86,16 +91,31 @@ def _acquire(lock: FileLock, on_wait: Callable[[], None]) -> FileLock:
 
 
 def _finish(part: Path, final: Path) -> None:
-    files = {str(p.relative_to(part)): p.stat().st_size for p in sorted(part.rglob("*")) if p.is_file()}
+    files = {str(path.relative_to(part)): path for path in sorted(part.rglob("*")) if path.is_file()}
+    files.pop(MARKER, None)
     if not files:
         raise StoreError(f"nothing was written for {final}")
-    write_text(part / MARKER, json.dumps({"files": files}, indent=1) + "\n")
+    found = {name: record.model_dump() for name, record in _records(files).items()}
+    write_text(part / MARKER, json.dumps({"files": found}, indent=1) + "\n")
     part.replace(final)
 
 
 def _is_whole(folder: Path) -> bool:
     try:
-        files = json.loads((folder / MARKER).read_text(encoding="utf-8"))["files"]
-        return all((folder / name).stat().st_size == size for name, size in files.items())
+        said = json.loads((folder / MARKER).read_text(encoding="utf-8"))["files"]
+        files = {name: folder / name for name in said}
+        # an earlier qgate wrote sizes alone
+        sizes = {name: each if isinstance(each, int) else each["size_bytes"] for name, each in said.items()}
+        if not files or any(path.stat().st_size != sizes[name] for name, path in files.items()):
+            return False
+        wanted = {name: each["sha256"] for name, each in said.items() if not isinstance(each, int)}
+        found = _records({name: files[name] for name in wanted})
+        return all(record.sha256 == wanted[name] for name, record in found.items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
+
+
+def _records(files: Mapping[str, Path]) -> dict[str, FileRecord]:
+    large = [path for path in files.values() if path.stat().st_size > AFRESH_BYTES]
+    found = hashes.records(large) | hashes.afresh(path for path in files.values() if path not in set(large))
+    return {name: found[path] for name, path in files.items()}

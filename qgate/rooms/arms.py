@@ -15,7 +15,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Self, TypeVar
 
-from qgate.errors import DiedError, HungError
+from qgate.errors import ArtefactError, DiedError, HungError
 from qgate.io import artefact, proc
 from qgate.io.answer_log import count_by_status, num_whole, read_answers
 from qgate.io.files import write_text
@@ -103,7 +103,7 @@ class Serving:
         return self.generate(step) if isinstance(step, GenerateStep) else self.rank(step)
 
     def generate(self, step: GenerateStep) -> Arm:
-        """The answers of `step`, from the store or from the engine. Raises EngineError, StoreError."""
+        """The answers of `step`, from the store or from the engine. Raises EngineError, StoreError, ArtefactError."""
         key = generate_key(step, self.checkpoint.digest, self.identity)
 
         def make(folder: Path) -> None:
@@ -115,6 +115,8 @@ class Serving:
 
         folder, cached = self._obtain("generations", key, make, step.label)
         answers = read_answers(folder)
+        if len({answer.id for answer in answers}) < len(step.requests):
+            raise ArtefactError(f"{folder} lacks answers to {step.label}", advice=f"delete {folder}")
         record = self._record(step, key, folder, cached=cached).model_copy(
             update={
                 "num_answers": len(answers),

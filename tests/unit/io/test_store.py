@@ -1,11 +1,13 @@
 """The store: made once, whole or not at all, resumable, safe for two runs at once."""
 
+import os
 import threading
 from pathlib import Path
 
 import pytest
 
 from qgate.errors import StoreError
+from qgate.io.files import sha256_file
 from qgate.io.store import Store
 
 
@@ -55,19 +57,51 @@ def test_what_an_interrupted_make_left(tmp_path: Path, resumable: bool, seen: li
     assert found == seen
 
 
-@pytest.mark.parametrize("damage", ["shorter", "missing", "marker"])
+@pytest.mark.parametrize("damage", ["shorter", "edited", "missing", "marker", "empty marker"])
 def test_damaged_objects_are_made_again(tmp_path: Path, damage: str) -> None:
     store = Store(tmp_path)
     folder = store.obtain("k", "ab", write_one)
     if damage == "shorter":
         (folder / "x").write_text("")
+    elif damage == "edited":
+        (folder / "x").write_text("2")
     elif damage == "missing":
         (folder / "x").unlink()
     else:
-        (folder / "object.json").write_text("{")
+        (folder / "object.json").write_text("{" if damage == "marker" else '{"files": {}}')
     assert store.find("k", "ab") is None
     assert folder.is_dir(), "whoever looks takes nothing away that another process may be replacing"
     assert (store.obtain("k", "ab", write_one) / "x").read_text() == "1"
+
+
+def test_large_files_are_hashed_once_and_again_when_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qgate.io.store.AFRESH_BYTES", 0)
+    hashed: list[str] = []
+    monkeypatch.setattr("qgate.io.hashes.sha256_file", lambda path: hashed.append(path.name) or sha256_file(path))
+    store = Store(tmp_path)
+    folder = store.obtain("k", "ab", write_one)
+    assert store.find("k", "ab") == folder
+    assert hashed == ["x"], "what was hashed while it was made is remembered where it lies now"
+    times = (folder / "x").stat()
+    (folder / "x").write_text("2")
+    os.utime(folder / "x", ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert store.find("k", "ab") is None
+
+
+def test_an_object_of_an_earlier_qgate_has_sizes_alone(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    folder = store.obtain("k", "ab", write_one)
+    (folder / "object.json").write_text('{"files": {"x": 1}}')
+    assert store.find("k", "ab") == folder
+    (folder / "object.json").write_text('{"files": {"x": 2}}')
+    assert store.find("k", "ab") is None
+
+
+def test_a_file_where_objects_should_lie(tmp_path: Path) -> None:
+    (tmp_path / "objects").mkdir()
+    (tmp_path / "objects/k").write_text("")
+    with pytest.raises(StoreError, match="cannot write"):
+        Store(tmp_path).obtain("k", "ab", write_one)
 
 
 def test_nothing_written_is_an_error(tmp_path: Path) -> None:

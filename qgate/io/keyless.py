@@ -112,7 +112,7 @@ def opened(bundle: bytes, identity: Identity) -> tuple[str, bytes]:
 
 def _trusted_root(library: Any, identity: Identity) -> Any:
     if identity.trusted_root is None:
-        return library.models.TrustedRoot.production()
+        return library.models.ClientTrustConfig.production().trusted_root
     try:
         return library.models.TrustedRoot.from_file(str(identity.trusted_root))
     except (OSError, ValueError, library.errors.Error) as error:

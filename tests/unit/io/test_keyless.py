@@ -115,6 +115,9 @@ def test_sigstore_out_of_reach(promoted: Promoted, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sigstore.models.ClientTrustConfig, "production", classmethod(down))
     with pytest.raises(WorldError, match="sigstore did not sign"):
         keyless.sign(envelope.read(promoted.evidence))
+    with pytest.raises(WorldError, match="trusted root cannot be fetched") as raised:
+        keyless.opened(BUNDLE, Identity(SIGNER, GITHUB))
+    assert "--trusted-root" in str(raised.value.advice)
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from sigstore.models import ClientTrustConfig
 
 from qgate.cli import main
 from qgate.errors import ExitCode
@@ -49,6 +50,16 @@ def test_what_a_job_signs_is_promoted(promoted: Promoted, world: World, capsys: 
     assert said.endswith(f"evidence.intoto.sigstore.json: signed by {WORKFLOW}\n")
     assert verify(promoted, world, identity=said.rsplit(" ", 1)[1].strip()) == ExitCode.PASS
     assert f"signed by {WORKFLOW}, as {world.issuer} vouches" in capsys.readouterr().out
+
+
+def test_without_files_the_public_sigstore_is_meant(
+    promoted: Promoted, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    public = ClientTrustConfig.from_json(json.dumps(world.trust_config()))
+    monkeypatch.setattr(ClientTrustConfig, "production", classmethod(lambda cls: public))
+    assert main(["sign", str(promoted.evidence), "--keyless"]) == ExitCode.PASS
+    words = ["verify", promoted.good, "--evidence", bundle(promoted), "--tier", "chat", "--identity", WORKFLOW]
+    assert main([*map(str, words), "--issuer", world.issuer]) == ExitCode.PASS
 
 
 def test_others_have_not_signed(promoted: Promoted, world: World, capsys: pytest.CaptureFixture[str]) -> None:

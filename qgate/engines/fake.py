@@ -22,6 +22,7 @@ from qgate.engines import fake_model as model
 from qgate.engines import fake_weights
 from qgate.engines.fake_weights import FakeCheckpoint
 from qgate.errors import DiedError, HungError, StartError
+from qgate.judge.request_body import cut_at_stop
 from qgate.ports import ServeJob, Session, Tool
 from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, ScoreRequest, TokenScores
 from qgate.schemas.base import Frozen
@@ -178,7 +179,7 @@ class FakeSession:
             said = "HTTP 500: planted" if fault == "error" else "no answer within the time limit: planted"
             return Answer(**shared, text=None, status=fault, error=said)
         limit = request.sampling.max_tokens
-        pieces = model.tokenize(model.until(self._text(request, prompt, fault), request.stop or ()))
+        pieces = model.tokenize(cut_at_stop(self._text(request, prompt, fault), request.stop or ()))
         if not self._checkpoint.ends:
             pieces = model.endless(pieces, limit)
         full = len(pieces) >= limit

@@ -101,12 +101,6 @@ def endless(pieces: Sequence[str], num_tokens: int) -> tuple[str, ...]:
     return (*pieces, *turns * (1 + num_tokens // max(1, len(turns))))[:num_tokens]
 
 
-def until(text: str, stops: Sequence[str]) -> str:
-    """`text` up to the first of `stops`, as a server cuts it."""
-    ends = [at for stop in stops if (at := text.find(stop)) >= 0]
-    return text[: min(ends)] if ends else text
-
-
 def garble(text: str) -> str:
     """`text` as broken weights tell it: other scripts in the middle of words, and characters that decode to nothing."""
     salad = ("ðŸ", "\ufffd", " сло", "ปร", "ㅋ", "Ã©", " queſ", "ዐ")

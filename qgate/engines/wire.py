@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from qgate.errors import EngineError
 from qgate.io.calls import Reply
+from qgate.judge.request_body import cut_at_stop
 from qgate.schemas.answers import Answer, GenerateRequest, ScoreRequest, Status, TokenScores
 
 TOKENS_IN = "/inference/v1/generate"
@@ -225,8 +226,7 @@ def is_unwritable(reply: Reply) -> bool:
 
 def until(answer: Answer, stops: Sequence[str] | None) -> Answer:
     """The answer cut at the first of `stops`: a server may take fewer of them than were asked for."""
-    ends = [at for stop in stops or () if answer.text and (at := answer.text.find(stop)) >= 0]
-    return answer.model_copy(update={"text": (answer.text or "")[: min(ends)]}) if ends else answer
+    return answer if answer.text is None else answer.model_copy(update={"text": cut_at_stop(answer.text, stops or ())})
 
 
 def without_finite_logprobs(answer: Answer) -> Answer:

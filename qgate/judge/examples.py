@@ -51,7 +51,7 @@ def _example(variant: str, pair: Pair, prompts: Mapping[tuple[str, str], str]) -
     evalset, item, _, _ = pair.row.pair
     hits = sorted(other.defects, key=lambda hit: (hit.start, hit.name))
     return Example(
-        id="/".join(map(str, pair.row.pair)),
+        id=pair.row.request_id,
         evalset=evalset,
         variant=variant,
         prompt_tail=prompts.get((evalset, item), "")[-PROMPT_TAIL_CHARS:],

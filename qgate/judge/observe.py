@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -88,15 +88,20 @@ def came(answer: Answer) -> bool:
 
 def seen(item: Item, answer: Answer, baseline: Answer | None) -> Seen:
     """What the defect detectors are shown of an answer."""
+    found = shown(answer, "\n".join(message.content for message in item.messages), item.language)
+    return replace(found, reference=None if baseline is None or not came(baseline) else seen(item, baseline, None))
+
+
+def shown(answer: Answer, prompt: str, language: str) -> Seen:
+    """The same for any prompt, beside no other answer."""
     return Seen(
         text=answer.text,
-        prompt="\n".join(message.content for message in item.messages),
+        prompt=prompt,
         finish_reason=answer.finish_reason or ("length" if answer.status == "truncated" else None),
         completion_tokens=answer.completion_tokens,
         logprobs=answer.logprobs,
         tool_calls=answer.tool_calls,
-        language=item.language,
-        reference=None if baseline is None or not came(baseline) else seen(item, baseline, None),
+        language=language,
     )
 
 
@@ -124,7 +129,7 @@ class _Agreement:
             one, other = answer.token_ids, reference.token_ids
         if one == other:
             return cls(identical=True, similarity=1.0)
-        return cls(False, _first_difference(one, other), _similarity(answer.text or "", reference.text or ""))
+        return cls(False, _first_difference(one, other), similarity(answer.text or "", reference.text or ""))
 
 
 def _first_difference(one: Sequence[object], other: Sequence[object]) -> int:
@@ -133,6 +138,6 @@ def _first_difference(one: Sequence[object], other: Sequence[object]) -> int:
     return next(index for index, (left, right) in enumerate(pairs) if left != right)
 
 
-def _similarity(one: str, other: str) -> float:
+def similarity(one: str, other: str) -> float:
     """Normalised Indel similarity, 1 − distance / (len + len), of the first MAX_COMPARED characters."""
     return float(Indel.normalized_similarity(one[:MAX_COMPARED], other[:MAX_COMPARED]))

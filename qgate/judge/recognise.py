@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from rapidfuzz.distance import Indel
-
 from qgate.judge.defects import DEFECTS, Seen, find
-from qgate.judge.observe import MAX_COMPARED, came
-from qgate.judge.request_body import prompt_text, stop_strings
+from qgate.judge.observe import came, shown, similarity
+from qgate.judge.request_body import cut_at_stop, prompt_text, stop_strings
 from qgate.schemas.answers import Answer
 from qgate.schemas.incident import Incident, Recognition
 from qgate.schemas.minimised import Body
@@ -70,10 +68,11 @@ class Recogniser:
             why = answer.error or answer.status
             return _try(answer, seed, failed=self.how.error, came=self.how.error, why=why)
         text = cut_at_stop(answer.text or "", stop_strings(body))
-        hits = tuple(hit.name for hit in find(_seen(answer, text, body, self.how.language)))
+        hits = tuple(hit.name for hit in find(replace(shown(answer, prompt_text(body), self.how.language), text=text)))
         reasons = [f"defect {name}" for name in hits if name in self.defects]
-        if self.likeness is not None and self.filed.text and likeness(self.filed.text, text) >= self.likeness:
-            reasons.append(f"{likeness(self.filed.text, text):.0%} like the filed answer")
+        if self.likeness is not None and self.filed.text:
+            alike = similarity(self.filed.text, text)
+            reasons += [f"{alike:.0%} like the filed answer"] if alike >= self.likeness else []
         if self.how.regex is not None and re.search(self.how.regex, text):
             reasons.append("the pattern is found")
         if self.how.finish_reason is not None and answer.finish_reason == self.how.finish_reason:
@@ -115,29 +114,6 @@ def _expected(incident: Incident, filed: Filed) -> frozenset[str]:
         return frozenset(DEFECTS) - {"truncation"}
     found = defects_of(filed.text, incident.request.body, filed.finish_reason, incident.recognise.language)
     return frozenset(found).union(*(family for family in FAMILIES if family & set(found)))
-
-
-def likeness(one: str, other: str) -> float:
-    """Normalised Indel similarity of the first characters of both."""
-    return float(Indel.normalized_similarity(one[:MAX_COMPARED], other[:MAX_COMPARED]))
-
-
-def cut_at_stop(text: str, stops: tuple[str, ...]) -> str:
-    """`text` up to the first stop string: what an engine that does not know them would have answered."""
-    ends = [at for stop in stops if stop and (at := text.find(stop)) >= 0]
-    return text[: min(ends)] if ends else text
-
-
-def _seen(answer: Answer, text: str, body: Body, language: str) -> Seen:
-    return Seen(
-        text=text,
-        prompt=prompt_text(body),
-        finish_reason=answer.finish_reason or ("length" if answer.status == "truncated" else None),
-        completion_tokens=answer.completion_tokens,
-        logprobs=answer.logprobs,
-        tool_calls=answer.tool_calls,
-        language=language,
-    )
 
 
 def _try(answer: Answer, seed: int, *, failed: bool, why: str, came: bool = True, defects: tuple[str, ...] = ()) -> Try:

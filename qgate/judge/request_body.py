@@ -6,7 +6,7 @@ replay writes every value down, so that two servers cannot fill in different one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qgate.schemas.answers import GenerateRequest, Sampling
@@ -122,6 +122,12 @@ def stop_strings(body: Body) -> tuple[str, ...]:
     """The texts that end an answer."""
     stop = body.get("stop")
     return (stop,) if isinstance(stop, str) else tuple(stop or ())
+
+
+def cut_at_stop(text: str, stops: Sequence[str]) -> str:
+    """`text` up to the first stop string: where an engine that knows them all would have ended."""
+    ends = [at for stop in stops if stop and (at := text.find(stop)) >= 0]
+    return text[: min(ends)] if ends else text
 
 
 def unread(request: Request) -> tuple[str, ...]:

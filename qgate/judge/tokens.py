@@ -64,7 +64,7 @@ def table(
     rows: Sequence[Row], reference: Mapping[str, TokenScores], other: Mapping[str, TokenScores]
 ) -> TokenTable | None:
     """Compare two arms' scores on the reference `rows`; None where no answer was scored by both."""
-    scored = {request_id(row): row for row in sorted(rows, key=lambda row: row.pair) if request_id(row) in reference}
+    scored = {row.request_id: row for row in sorted(rows, key=lambda row: row.pair) if row.request_id in reference}
     usable = [key for key in scored if key in other and _same_tokens(reference[key], other[key])]
     if not usable:
         return None
@@ -82,11 +82,6 @@ def table(
         covered=covered,
         num_expected=len(scored),
     )
-
-
-def request_id(row: Row) -> str:
-    """The id under which an answer is scored."""
-    return "/".join(map(str, row.pair))
 
 
 def _same_tokens(one: TokenScores, other: TokenScores) -> bool:

@@ -56,7 +56,7 @@ def pack(bundle: ReportBundle) -> Packed:
     references = {row.pair: row for row in bundle.rows if _is_reference(row)}
     ranked = sorted((row for row in bundle.rows if not _is_reference(row)), key=lambda row: _rank(row, references))
     count, answers = _fit(len(ranked), lambda kept: _answers(ranked[:kept], references), MAX_ANSWERS_BYTES)
-    wanted = list(dict.fromkeys(_request_id(row.pair) for row in ranked[:count]))
+    wanted = list(dict.fromkeys(row.request_id for row in ranked[:count]))
     wanted = [name for name in wanted if name in bundle.requests]
     num_requests, requests = _fit(len(wanted), lambda kept: _requests(wanted[:kept], bundle), MAX_REQUESTS_BYTES)
     return Packed(answers, requests, count, len(ranked) - count, len(wanted) - num_requests)
@@ -76,10 +76,6 @@ def _is_reference(row: Row) -> bool:
 
 def _rank(row: Row, references: Mapping[Pair, Row]) -> tuple[Any, ...]:
     return (-damage(row, references.get(row.pair)), row.variant, row.replicate, row.pair)
-
-
-def _request_id(pair: Pair) -> str:
-    return "/".join(str(part) for part in pair)
 
 
 def _fit(total: int, build: Any, limit: int) -> tuple[int, str]:

@@ -74,6 +74,11 @@ class Row:
         """What makes two rows a pair."""
         return (self.evalset, self.item, self.profile, self.seed)
 
+    @property
+    def request_id(self) -> str:
+        """The id of what it answers, under which the answer is scored too."""
+        return "/".join(map(str, self.pair))
+
 
 @dataclass(frozen=True)
 class Evidence:

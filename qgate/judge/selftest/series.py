@@ -12,7 +12,7 @@ from qgate.judge.arms import FLOOR, Bools, Scope
 from qgate.judge.compare import MEAN_TOKEN_METRICS, Case
 from qgate.judge.criteria import Support, metric_of
 from qgate.judge.resample import Floats
-from qgate.judge.tokens import TokenTable, request_id
+from qgate.judge.tokens import TokenTable
 from qgate.schemas.recipe import TOKEN_METRICS, Criterion
 
 
@@ -88,7 +88,7 @@ def _of_tokens(case: Case, criterion: Criterion, arms: Sequence[str]) -> tuple[F
     known = [table for table in tables if table is not None]
     if len(known) < len(arms):
         return None
-    answers = [{request_id(row) for row in table.rows} for table in known]
+    answers = [{row.request_id for row in table.rows} for table in known]
     common = reduce(set.intersection, answers)
     columns = [_columns(table, criterion, common) for table in known]
     harms = np.array([harm for harm, _ in columns])
@@ -105,7 +105,7 @@ def _columns(
 ) -> tuple[Floats, np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """Harm and item of each position of the common answers in scope, in order of the answers' names."""
     scope = Scope.of(criterion)
-    wanted: Bools = np.array([request_id(row) in common and row in scope for row in table.rows], dtype=bool)
+    wanted: Bools = np.array([row.request_id in common and row in scope for row in table.rows], dtype=bool)
     use = wanted[table.answer]
     items = sorted({row.cluster for row, keep in zip(table.rows, wanted, strict=True) if keep})
     number = {name: index for index, name in enumerate(items)}

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from qgate import scorers
-from qgate.judge.recognise import cut_at_stop, filed_answer, recogniser
+from qgate.judge.recognise import filed_answer, recogniser
+from qgate.judge.request_body import cut_at_stop
 from qgate.schemas.answers import Answer
 from qgate.schemas.incident import Incident
 from qgate.schemas.repro import Try

@@ -7,7 +7,7 @@ import errno
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from qgate.errors import StoreError
@@ -65,3 +65,8 @@ def sha256_file(path: Path) -> str:
         while chunk := stream.read(CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def sha256_files(paths: Iterable[Path]) -> str:
+    """SHA-256 of the files' hashes, in their order."""
+    return hashlib.sha256("".join(map(sha256_file, paths)).encode()).hexdigest()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 from pathlib import Path
 
-from qgate.io.files import sha256_file
+from qgate.io.files import sha256_file, sha256_files
 
 
 def sha256(worker: Path) -> str:
@@ -14,7 +13,7 @@ def sha256(worker: Path) -> str:
     own, *beside = files(worker)
     if not beside:
         return sha256_file(own)
-    return hashlib.sha256("".join(sha256_file(file) for file in (own, *beside)).encode()).hexdigest()
+    return sha256_files((own, *beside))
 
 
 def files(worker: Path) -> tuple[Path, ...]:

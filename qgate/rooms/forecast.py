@@ -9,7 +9,7 @@ from qgate.ports import Sized
 from qgate.rooms.memory import Server, check_split, is_split, ledgers, models
 from qgate.rooms.obtain import obtain_model
 from qgate.rooms.prepare import Prepared
-from qgate.rooms.variants import baseline_key, find_stored
+from qgate.rooms.variants import baseline_key
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.recipe import BASELINE, GgufSource
 from qgate.sizing.ledger import GIB, Ledger
@@ -63,7 +63,7 @@ def forecast(prepared: Prepared, devices: Sequence[Device]) -> Forecast:
 def _baseline(prepared: Prepared) -> Checkpoint | None:
     model = prepared.loaded.recipe.model
     if isinstance(model, GgufSource):
-        return find_stored(prepared, BASELINE, baseline_key(prepared))
+        return prepared.shelf.find(BASELINE, baseline_key(prepared))
     return obtain_model(model, BASELINE)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from qgate.io import artefact
-from qgate.io.files import sha256_file
+from qgate.io.files import sha256_files
 from qgate.judge.verdict import judge
 from qgate.plan import judge_key
 from qgate.rooms.prepare import Prepared
@@ -48,4 +48,4 @@ def _rows_sha256(rows: Iterable[Row]) -> str:
 
 def _code_sha256() -> str:
     files = sorted(file for package in JUDGING for file in (CODE / package).rglob("*.py"))
-    return hashlib.sha256("".join(sha256_file(file) for file in files).encode()).hexdigest()
+    return sha256_files(files)

@@ -1,23 +1,77 @@
 """A model's source in, a hashed plain checkpoint out: a directory or hub snapshot where it lies, a GGUF file unpacked.
 
-Touches the disk and the network; runs a worker for GGUF files.
+Touches the disk and the network; runs a worker for GGUF files. What is made is stored, at most once:
+
+    objects/checkpoints/<key>/model/…           what is served
+    objects/checkpoints/<key>/checkpoint.json   its hashes and how it was made
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from qgate.errors import CheckpointError
-from qgate.io import checkpoint, hashes, hub
+from qgate.io import artefact, checkpoint, hashes, hub, scripts
 from qgate.io import precision as precisions
-from qgate.ports import Tool
+from qgate.io.store import Store
+from qgate.plan import dequantize_key
+from qgate.ports import Tool, Watcher
 from qgate.rooms.working import work_off
 from qgate.schemas.checkpoint import Checkpoint, Making
 from qgate.schemas.recipe import GgufSource, HubSource, LocalSource
 
+KIND = "checkpoints"
 GGUF_WORKER = Path(__file__).resolve().parent.parent / "workers" / "gguf_dequantize.py"
 GGUF_LOCK = "llmcompressor"
 """Name of the default environment for unpacking GGUF files."""
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """The checkpoints of a store, and who is told what is made."""
+
+    store: Store
+    watcher: Watcher
+
+    def find(self, name: str, key: str) -> Checkpoint | None:
+        """One that was made before, or None."""
+        folder = self.store.find(KIND, key)
+        return None if folder is None else _load(folder, name)
+
+    def obtain(self, name: str, key: str, make: Callable[[Path], Checkpoint]) -> Checkpoint:
+        """The one of that key, made in an empty folder unless it is there. Raises StoreError and what `make` raises."""
+
+        def fill(folder: Path) -> None:
+            output = folder / "model"
+            output.mkdir()
+            artefact.save(folder / "checkpoint.json", make(output))
+
+        def on_wait() -> None:
+            self.watcher.note(f"{name}: another run is making it; waiting for its result")
+
+        return _load(self.store.obtain(KIND, key, fill, on_wait=on_wait), name)
+
+    def unpacked(self, name: str, source: GgufSource, dtype: str, tool: Tool, work: Path) -> Checkpoint:
+        """What a GGUF file holds, weights in `dtype`. Raises CheckpointError, QuantizeError, StoreError."""
+
+        def make(output: Path) -> Checkpoint:
+            with self.watcher.task(f"{name}: unpacking {source.gguf.name}", None):
+                return dequantize(source, dtype, tool, output, work)
+
+        return self.obtain(name, gguf_key(source, dtype, tool), make)
+
+
+def _load(folder: Path, name: str) -> Checkpoint:
+    """The stored record, under this recipe's name and where it lies now."""
+    found = artefact.load(folder / "checkpoint.json", Checkpoint)
+    return found.model_copy(update={"path": (folder / "model").absolute(), "name": name})
+
+
+def gguf_key(source: GgufSource, dtype: str, tool: Tool) -> str:
+    """Content key of what a GGUF file is unpacked to. Raises CheckpointError."""
+    return dequantize_key(gguf_sha256(source), dtype, tool.identity, scripts.sha256(GGUF_WORKER))
 
 
 def obtain_model(source: HubSource | LocalSource, name: str, *, precision: str | None = None) -> Checkpoint:

@@ -13,7 +13,7 @@ from qgate.rooms.obtain import obtain_model, obtain_ready
 from qgate.rooms.precheck import precheck, quantized_layers, result_bytes
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.tasks import find_tasks
-from qgate.rooms.variants import baseline_key, find_stored, job_of, variant_key
+from qgate.rooms.variants import baseline_key, job_of, variant_key
 from qgate.rooms.work import ArmKey, key_of
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.recipe import BASELINE, GgufSource
@@ -68,7 +68,7 @@ def _rank(prepared: Prepared, known: Mapping[str, Checkpoint]) -> Iterator[Line]
 def _checkpoints(prepared: Prepared) -> Iterator[tuple[str, Checkpoint | None, Line]]:
     model = prepared.loaded.recipe.model
     if isinstance(model, GgufSource):
-        baseline = find_stored(prepared, BASELINE, baseline_key(prepared))
+        baseline = prepared.shelf.find(BASELINE, baseline_key(prepared))
         state = "to unpack from GGUF" if baseline is None else "stored"
     else:
         baseline, state = obtain_model(model, BASELINE), "at hand"
@@ -86,7 +86,7 @@ def _variant(prepared: Prepared, name: str, baseline: Checkpoint | None) -> tupl
         return name, None, Line("checkpoint", name, "after the baseline is unpacked", "")
     job = job_of(prepared, name, baseline)
     precheck(job, prepared.store.root)
-    found = find_stored(prepared, name, variant_key(variant, job))
+    found = prepared.shelf.find(name, variant_key(variant, job))
     if found is not None:
         return name, found, _checkpoint_line(name, found, "stored")
     layers = quantized_layers(tensors.read(baseline.path), job.quantizer.ignored(job.options))

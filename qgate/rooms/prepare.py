@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from qgate.errors import EvalsetError
 from qgate.io import checkpoint as checkpoints
 from qgate.io import envs, evalsets, tensors
 from qgate.io.evalset_cut import slices_of
-from qgate.io.files import NO_PLACE, disk_errors, sha256_file
+from qgate.io.files import NO_PLACE, disk_errors, sha256_files
 from qgate.io.leases import Leases
 from qgate.io.recipe import LoadedRecipe
 from qgate.io.scoring import load_scorer
@@ -29,6 +28,7 @@ from qgate.plan import EngineIdentity, Plan, plan
 from qgate.ports import NO_TOOL, Engine, Scorer, ServeJob, Sized, Tool, Watcher, load_engine
 from qgate.rooms.arms import Bench, Serving
 from qgate.rooms.berths import Berths
+from qgate.rooms.obtain import Shelf
 from qgate.schemas.answers import GenerateRequest, ScoreRequest
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.evalset import Evalset, Item
@@ -81,6 +81,11 @@ class Prepared:
         """The results folder's objects."""
         return self.bench.store
 
+    @property
+    def shelf(self) -> Shelf:
+        """Its checkpoints."""
+        return Shelf(self.bench.store, self.bench.watcher)
+
     @cached_property
     def items(self) -> dict[str, Item]:
         """`evalset/item` to the item."""
@@ -93,11 +98,10 @@ class Prepared:
     def identity(self, variant: str, concurrency: int) -> EngineIdentity:
         """What decides an arm's bytes beside checkpoint and requests."""
         spec = self.loaded.recipe.engine
-        workers = hashlib.sha256("".join(sha256_file(worker) for worker in self.engine.workers).encode())
         return EngineIdentity(
             name=self.engine.name,
             tool=self.tool.identity,
-            workers=workers.hexdigest(),
+            workers=sha256_files(self.engine.workers),
             device=self.device,
             dtype=self.loaded.recipe.baseline.dtype,
             options=self.options(variant).model_dump(mode="json"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,17 +10,16 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from qgate.io import artefact, envs, scripts
-from qgate.io.files import disk_errors, sha256_file
+from qgate.io import envs
+from qgate.io.files import disk_errors, sha256_file, sha256_files
 from qgate.io.incident import LoadedIncident, LoadedSide
 from qgate.io.store import Store
 from qgate.io.view import read_files
 from qgate.judge import file_swap
 from qgate.judge.request_body import server_defaults
 from qgate.levers import Lever
-from qgate.plan import dequantize_key
 from qgate.ports import NO_TOOL, Engine, Tool, Watcher, load_engine
-from qgate.rooms.obtain import GGUF_LOCK, GGUF_WORKER, dequantize, gguf_sha256, obtain_model
+from qgate.rooms.obtain import GGUF_LOCK, Shelf, obtain_model
 from qgate.rooms.replay import Setup
 from qgate.schemas.base import content_key
 from qgate.schemas.checkpoint import Checkpoint
@@ -68,7 +66,7 @@ def sides(loaded: LoadedIncident, store: Store, folder: Path, watcher: Watcher) 
     for arm, side in loaded.sides.items():
         dtype = _dtype(side, {})
         if side.side.checkpoint is not None:
-            checkpoints[arm] = _checkpoint(side.side, arm, store, folder, watcher)
+            checkpoints[arm] = _checkpoint(side.side, arm, Shelf(store, watcher), folder)
             files[arm] = read_files(checkpoints[arm].path, file_swap.SMALL_FILES)
             dtype = _dtype(side, files[arm])
         if arm == "baseline" and side.side.dtype == "auto" and side.launched.dtype in {None, "auto"}:
@@ -91,7 +89,7 @@ def _setup(arm: Arm, loaded: LoadedSide, checkpoint: Checkpoint | None, folder: 
         dtype=dtype,
         folder=folder if checkpoint is None else checkpoint.path,
         digest=address if checkpoint is None else checkpoint.digest,
-        workers=_workers(engine),
+        workers=sha256_files(engine.workers),
         max_model_len=loaded.launched.max_model_len,
     )
 
@@ -109,13 +107,11 @@ def tool_of(engine: Engine, env: str | None) -> Tool:
     return NO_TOOL if spec is None else envs.resolve(spec)
 
 
-def with_lever(setup: Setup, *levers: Lever) -> Setup:
-    """The setup with these levers pulled."""
+def with_lever(setup: Setup, lever: Lever) -> Setup:
+    """The setup with a lever pulled."""
     options = setup.options.model_dump()
-    for lever in levers:
-        options |= _merged(options, lever.options)
-    dtype = next((lever.dtype for lever in levers if lever.dtype), setup.dtype)
-    return replace(setup, options=type(setup.options).model_validate(options), dtype=dtype)
+    options |= _merged(options, lever.options)
+    return replace(setup, options=type(setup.options).model_validate(options), dtype=lever.dtype or setup.dtype)
 
 
 def _merged(options: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,7 +123,12 @@ def with_engine(setup: Setup, engine: Engine, env: str | None, options: BaseMode
     """The same checkpoint in another engine."""
     tool = tool_of(engine, env)
     return replace(
-        setup, engine=engine, tool=tool, device=engine.device(tool), options=options, workers=_workers(engine)
+        setup,
+        engine=engine,
+        tool=tool,
+        device=engine.device(tool),
+        options=options,
+        workers=sha256_files(engine.workers),
     )
 
 
@@ -136,28 +137,13 @@ def with_checkpoint(setup: Setup, checkpoint: Checkpoint) -> Setup:
     return replace(setup, folder=checkpoint.path, digest=checkpoint.digest)
 
 
-def _workers(engine: Engine) -> str:
-    return hashlib.sha256("".join(sha256_file(worker) for worker in engine.workers).encode()).hexdigest()
-
-
-def _checkpoint(side: Side, arm: Arm, store: Store, folder: Path, watcher: Watcher) -> Checkpoint:
+def _checkpoint(side: Side, arm: Arm, shelf: Shelf, folder: Path) -> Checkpoint:
     source = side.checkpoint
     assert source is not None
     if not isinstance(source, GgufSource):
         return obtain_model(source, arm)
     dtype = "float16" if side.dtype in {"auto", "float32"} else side.dtype
-    tool = envs.resolve(GGUF_LOCK)
-    key = dequantize_key(gguf_sha256(source), dtype, tool.identity, scripts.sha256(GGUF_WORKER))
-
-    def make(made: Path) -> None:
-        output = made / "model"
-        output.mkdir()
-        with watcher.task(f"{arm}: unpacking {source.gguf.name}", None):
-            artefact.save(made / "checkpoint.json", dequantize(source, dtype, tool, output, folder / "work" / arm))
-
-    found = store.obtain("checkpoints", key, make)
-    stored = artefact.load(found / "checkpoint.json", Checkpoint)
-    return stored.model_copy(update={"path": (found / "model").absolute(), "name": arm})
+    return shelf.unpacked(arm, source, dtype, envs.resolve(GGUF_LOCK), folder / "work" / arm)
 
 
 def _dtype(loaded: LoadedSide, files: file_swap.Files) -> str:

@@ -1,28 +1,22 @@
-"""The recipe's model and variants in, stored checkpoints out: each is made at most once. Touches the store and workers.
-
-objects/checkpoints/<key>/model/…           what is served
-objects/checkpoints/<key>/checkpoint.json   its hashes and how it was made
-"""
+"""The recipe's model and variants in, stored checkpoints out: each is made at most once. Touches the store and workers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from qgate.io import artefact, scripts
+from qgate.io import scripts
 from qgate.io.files import sha256_file
-from qgate.plan import dequantize_key, quantize_key
+from qgate.plan import quantize_key
 from qgate.ports import Archived, Tool, load_quantizer
 from qgate.rooms.berths import quantizing
-from qgate.rooms.obtain import GGUF_LOCK, GGUF_WORKER, dequantize, gguf_sha256, obtain_model, obtain_ready
+from qgate.rooms.obtain import GGUF_LOCK, gguf_key, obtain_model, obtain_ready
 from qgate.rooms.precheck import VariantJob, precheck
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.quantize import quantize
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.recipe import BASELINE, GgufSource, Recipe, Variant
 
-KIND = "checkpoints"
 PRECISION_OF = {"float16": "FP16", "bfloat16": "BF16"}
 
 
@@ -32,29 +26,15 @@ def obtain_baseline(prepared: Prepared) -> Checkpoint:
     dtype = recipe.baseline.dtype
     if not isinstance(recipe.model, GgufSource):
         return obtain_model(recipe.model, BASELINE, precision=PRECISION_OF[dtype])
-    source, tool = recipe.model, prepared.find_tool(GGUF_LOCK)
-
-    def make(output: Path) -> Checkpoint:
-        with prepared.bench.watcher.task(f"{BASELINE}: unpacking {source.gguf.name}", None):
-            return dequantize(source, dtype, tool, output, prepared.folder / "work" / BASELINE)
-
-    return _stored(prepared, BASELINE, baseline_key(prepared), make)
+    tool, work = prepared.find_tool(GGUF_LOCK), prepared.folder / "work" / BASELINE
+    return prepared.shelf.unpacked(BASELINE, recipe.model, dtype, tool, work)
 
 
 def baseline_key(prepared: Prepared) -> str:
     """Content key of a baseline that is unpacked from a GGUF file. Raises CheckpointError, EnvError."""
     source = prepared.loaded.recipe.model
     assert isinstance(source, GgufSource)
-    tool = prepared.find_tool(GGUF_LOCK)
-    return dequantize_key(
-        gguf_sha256(source), prepared.loaded.recipe.baseline.dtype, tool.identity, scripts.sha256(GGUF_WORKER)
-    )
-
-
-def find_stored(prepared: Prepared, name: str, key: str) -> Checkpoint | None:
-    """A checkpoint that was made before, or None."""
-    folder = prepared.store.find(KIND, key)
-    return None if folder is None else _load(folder, name)
+    return gguf_key(source, prepared.loaded.recipe.baseline.dtype, prepared.find_tool(GGUF_LOCK))
 
 
 def successions(recipe: Recipe) -> tuple[str, ...]:
@@ -83,7 +63,7 @@ def obtain_variant(prepared: Prepared, name: str, baseline: Checkpoint) -> Check
         with quantizing(prepared.berths, name, baseline.weight_bytes):
             return quantize(job, output, prepared.folder / "work" / name, prepared.bench.watcher)
 
-    return _stored(prepared, name, variant_key(variant, job), make)
+    return prepared.shelf.obtain(name, variant_key(variant, job), make)
 
 
 def job_of(prepared: Prepared, name: str, baseline: Checkpoint) -> VariantJob:
@@ -110,21 +90,3 @@ def variant_key(variant: Variant, job: VariantJob) -> str:
     options: dict[str, Any] = job.options.model_dump(mode="json")
     tool: Tool = job.tool
     return quantize_key(job.baseline.digest, variant, options, tool.identity, files)
-
-
-def _stored(prepared: Prepared, name: str, key: str, make: Callable[[Path], Checkpoint]) -> Checkpoint:
-    def fill(folder: Path) -> None:
-        output = folder / "model"
-        output.mkdir()
-        artefact.save(folder / "checkpoint.json", make(output))
-
-    def on_wait() -> None:
-        prepared.bench.watcher.note(f"{name}: another run is making it; waiting for its result")
-
-    return _load(prepared.store.obtain(KIND, key, fill, on_wait=on_wait), name)
-
-
-def _load(folder: Path, name: str) -> Checkpoint:
-    """The stored record, under this recipe's name and where it lies now."""
-    found = artefact.load(folder / "checkpoint.json", Checkpoint)
-    return found.model_copy(update={"path": (folder / "model").absolute(), "name": name})

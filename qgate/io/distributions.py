@@ -12,11 +12,10 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from qgate.errors import EnvError
 from qgate.io import proc
-from qgate.io.files import write_text
+from qgate.io.files import read_object, write_text
 from qgate.io.home import home
 from qgate.io.locks import normalise
 from qgate.schemas.base import content_key
@@ -44,7 +43,7 @@ def probe(python: Path) -> Interpreter:
     Raises EnvError where it does not run.
     """
     cache = home() / "cache" / "pythons.json"
-    known = _read(cache)
+    known = read_object(cache)
     stamp = _stamp(python, known.get(str(python), {}).get("path", []))
     entry = known.get(str(python))
     if entry is None or entry.get("stamp") != stamp:
@@ -82,11 +81,3 @@ def _stamp(python: Path, path: Iterable[str]) -> list[str]:
     """Changes when the executable, PYTHONPATH, or a folder's direct entries (a .pth file) do."""
     stamps = [str(python.stat().st_mtime_ns), os.environ.get("PYTHONPATH", "")]
     return stamps + [str(folder.stat().st_mtime_ns) for folder in _existing(path)]
-
-
-def _read(cache: Path) -> dict[str, dict[str, Any]]:
-    try:
-        value = json.loads(cache.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -14,16 +14,14 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from qgate.errors import EnvError, UserError
 from qgate.io import distributions, locks, proc
 from qgate.io.envs import MARKER, folder_of, resolve, root, site_of, status
-from qgate.io.files import disk_errors, write_text
+from qgate.io.files import alone, disk_errors, write_text
 from qgate.io.locks import Lock
 from qgate.ports import Task, Tool, Watcher
 
@@ -38,7 +36,7 @@ def build(name: str, watcher: Watcher, *, again: bool = False) -> Tool:
     Raises EnvError where this machine does not fit the lock, a package cannot be had, or the check fails.
     """
     lock = locks.find(name)
-    with _held(lock.name, watcher):
+    with _held(lock.name, lambda: watcher.note(f"another qgate builds the environment {lock.name}: waiting for it")):
         if again or status(lock.name).state != "built":
             python = _interpreter_for(lock)
             _sweep(lock.name)
@@ -61,7 +59,7 @@ def remove(name: str) -> int:
     except UserError:
         if not links:
             raise
-    with _lock_file(name):
+    with _held(name):
         for link in links:
             link.unlink()
         _sweep(name)
@@ -209,21 +207,9 @@ def _room_for(lock: Lock) -> None:
         )
 
 
-def _lock_file(name: str) -> FileLock:
+@contextlib.contextmanager
+def _held(name: str, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
     with disk_errors(root()):
         root().mkdir(parents=True, exist_ok=True)
-    return FileLock(root() / f".{name}.lock")
-
-
-@contextlib.contextmanager
-def _held(name: str, watcher: Watcher) -> Iterator[None]:
-    lock = _lock_file(name)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        watcher.note(f"another qgate builds the environment {name}: waiting for it")
-        lock.acquire()
-    try:
+    with alone(root() / f".{name}.lock", on_wait):
         yield
-    finally:
-        lock.release()

@@ -1,18 +1,23 @@
-"""Files: written whole or not at all, hashed once. Touches the disk."""
+"""Files: written whole or not at all, read, hashed, locked. Touches the disk."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import hashlib
+import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
 
 from qgate.errors import StoreError
 
 CHUNK_BYTES = 1 << 20
+POLL_S = 0.2
 NO_PLACE = (errno.EEXIST, errno.EISDIR, errno.ENOENT, errno.EBUSY)
 """Errors where a file, a folder or a dangling link lies in the way of a path that is to be made."""
 
@@ -56,6 +61,31 @@ def write_bytes(path: Path, data: bytes) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write `text` as UTF-8, whole or not at all. Raises StoreError."""
     write_bytes(path, text.encode())
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a file of JSON; empty where there is none that can be read, for what a cache held is made anew."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+@contextlib.contextmanager
+def alone(lock: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock that one process has at a time. `on_wait` is called once where another has it. Raises StoreError."""
+    held = FileLock(lock)
+    try:
+        with disk_errors(lock, *NO_PLACE):
+            held.acquire(timeout=0)
+    except Timeout:
+        on_wait()
+        held.acquire(poll_interval=POLL_S)
+    try:
+        yield
+    finally:
+        held.release()
 
 
 def sha256_file(path: Path) -> str:

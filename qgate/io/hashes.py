@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from qgate.errors import StoreError
-from qgate.io.files import sha256_file, write_text
+from qgate.io.files import read_object, sha256_file, write_text
 from qgate.io.home import home
 from qgate.schemas.checkpoint import FileRecord
 
@@ -23,7 +23,7 @@ def records(files: Iterable[Path]) -> dict[Path, FileRecord]:
     The ctime is what neither `touch -r` nor an unpacked archive can set back.
     """
     cache = home() / "cache" / "sha256.json"
-    known = _read(cache)
+    known = read_object(cache)
     found: dict[Path, FileRecord] = {}
     fresh: dict[str, list[int | str]] = {}
     for file in files:
@@ -36,7 +36,7 @@ def records(files: Iterable[Path]) -> dict[Path, FileRecord]:
             fresh[name] = [*stamp, sha256]
         found[file] = FileRecord(sha256=sha256, size_bytes=stat.st_size)
     if fresh:
-        merged = dict(list({**_read(cache), **fresh}.items())[-MAX_ENTRIES:])
+        merged = dict(list({**read_object(cache), **fresh}.items())[-MAX_ENTRIES:])
         with contextlib.suppress(StoreError):  # a cache: without it the files are hashed again
             write_text(cache, json.dumps(merged, indent=0))
     return found
@@ -48,11 +48,3 @@ def afresh(files: Iterable[Path]) -> dict[Path, FileRecord]:
     with ThreadPoolExecutor(NUM_THREADS) as pool:
         found = pool.map(lambda file: FileRecord(sha256=sha256_file(file), size_bytes=file.stat().st_size), files)
         return dict(zip(files, found, strict=True))
-
-
-def _read(cache: Path) -> dict[str, list[int | str]]:
-    try:
-        value = json.loads(cache.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -12,14 +12,15 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psutil
 from filelock import FileLock
 
-from qgate.io.files import write_text
+from qgate.io.files import read_object, write_text
 
 FILE = "given.json"
+CLOCK_S = 2.0
+"""Start times are counted from the boot, whose time shifts a little as the clock is set."""
 
 
 class Leases:
@@ -40,7 +41,7 @@ class Leases:
     def others(self) -> dict[int, int]:
         """Bytes of each GPU that other runs have given away."""
         found: dict[int, int] = {}
-        for owner, given in self._read().items():
+        for owner, given in read_object(self._folder / FILE).items():
             if owner != self._me and _lives(owner):
                 for index, size_bytes in given.items():
                     found[int(index)] = found.get(int(index), 0) + int(size_bytes)
@@ -48,22 +49,19 @@ class Leases:
 
     def tell(self, given: Mapping[int, int]) -> None:
         """All that this run has given away now, by GPU. Raises StoreError."""
-        kept = {owner: found for owner, found in self._read().items() if owner != self._me and _lives(owner)}
+        kept = {
+            owner: found
+            for owner, found in read_object(self._folder / FILE).items()
+            if owner != self._me and _lives(owner)
+        }
         mine = {str(index): size_bytes for index, size_bytes in given.items() if size_bytes}
         write_text(self._folder / FILE, json.dumps(kept | ({self._me: mine} if mine else {})))
-
-    def _read(self) -> dict[str, dict[str, Any]]:
-        try:
-            value = json.loads((self._folder / FILE).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return value if isinstance(value, dict) else {}
 
 
 def _lives(owner: str) -> bool:
     """Whether the very process still runs: process ids are used again."""
     pid, created, _ = owner.split()
     try:
-        return psutil.Process(int(pid)).create_time() == float(created)
+        return abs(psutil.Process(int(pid)).create_time() - float(created)) < CLOCK_S
     except psutil.Error:
         return False

@@ -22,6 +22,7 @@ from typing import Any, Self
 import psutil
 
 from qgate.errors import Interrupted, WorldError
+from qgate.io.files import read_object
 
 TAIL_BYTES = 4000
 GRACE_S = 10.0
@@ -231,22 +232,14 @@ def run_worker(
     try:
         run(argv, log=log, what=what, on_wait=on_wait)
     except ProcessError as error:
-        said = _read_result(result_file)
+        said = read_object(result_file)
         if "error" in said:
             raise WorldError(f"{what}: {said['error']}\n  log: {log}", advice=said.get("advice")) from error
         raise
-    result = _read_result(result_file)
+    result = read_object(result_file)
     if not result:
         raise ProcessError(f"{what} wrote no result and", argv=argv, returncode=0, log=log)
     return result
-
-
-def _read_result(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def output(argv: Sequence[str], *, timeout_s: float = 30.0) -> str | None:

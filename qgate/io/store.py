@@ -14,15 +14,12 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from qgate.errors import StoreError
 from qgate.io import hashes
-from qgate.io.files import NO_PLACE, disk_errors, write_text
+from qgate.io.files import NO_PLACE, alone, disk_errors, write_text
 from qgate.schemas.checkpoint import FileRecord
 
 MARKER = "object.json"
-POLL_S = 0.2
 AFRESH_BYTES = 64 << 20
 """Files up to here (answers, scores, verdicts) are hashed at every look; an unchanged larger one (weights) is
 remembered."""
@@ -64,8 +61,7 @@ class Store:
         final = self.folder(kind, key)
         with disk_errors(final, *NO_PLACE):
             final.parent.mkdir(parents=True, exist_ok=True)
-            lock = _acquire(FileLock(final.with_suffix(".lock")), on_wait)
-        try:
+        with alone(final.with_suffix(".lock"), on_wait):
             if (found := self.find(kind, key)) is not None:
                 return found
             part = final.with_suffix(".part")
@@ -77,17 +73,6 @@ class Store:
                 make(part)
                 _finish(part, final)
             return final
-        finally:
-            lock.release()
-
-
-def _acquire(lock: FileLock, on_wait: Callable[[], None]) -> FileLock:
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        on_wait()
-        lock.acquire(poll_interval=POLL_S)
-    return lock
 
 
 def _finish(part: Path, final: Path) -> None:
@@ -116,6 +101,6 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _records(files: Mapping[str, Path]) -> dict[str, FileRecord]:
-    large = [path for path in files.values() if path.stat().st_size > AFRESH_BYTES]
-    found = hashes.records(large) | hashes.afresh(path for path in files.values() if path not in set(large))
+    large = {path for path in files.values() if path.stat().st_size > AFRESH_BYTES}
+    found = hashes.records(large) | hashes.afresh(path for path in files.values() if path not in large)
     return {name: found[path] for name, path in files.items()}

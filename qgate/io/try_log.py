@@ -10,16 +10,15 @@ a timeout) is asked again.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from filelock import FileLock, Timeout
-
 from qgate.errors import ArtefactError
 from qgate.io import artefact
-from qgate.io.answer_log import FILE, AnswerLog, read_answers
-from qgate.io.files import disk_errors
+from qgate.io.answer_log import AnswerLog, read_answers
+from qgate.io.files import alone, disk_errors
 from qgate.judge.observe import came
 from qgate.schemas.answers import Answer, EngineFacts
 
@@ -33,29 +32,21 @@ class TryLog:
         """`on_wait` is called once where another process has it."""
         self.folder = folder
         self._on_wait = on_wait
-        self._lock = FileLock(folder.with_suffix(".lock"))
 
     def __enter__(self) -> Self:
         with disk_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._acquire()
-        self._log = AnswerLog(self.folder).__enter__()
-        found = read_answers(self.folder) if (self.folder / FILE).exists() else []
-        self.answers = {answer.id: answer for answer in found if came(answer)}
+        with ExitStack() as stack:
+            stack.enter_context(alone(self.folder.with_suffix(".lock"), self._on_wait))
+            self._log = stack.enter_context(AnswerLog(self.folder))
+            self.answers = {answer.id: answer for answer in read_answers(self.folder) if came(answer)}
+            self._stack = stack.pop_all()
         return self
-
-    def _acquire(self) -> None:
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            self._on_wait()
-            self._lock.acquire()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._log.__exit__(kind, error, trace)
-        self._lock.release()
+        self._stack.__exit__(kind, error, trace)
 
     def add(self, answer: Answer) -> None:
         """Keep one answer; of two with one id the later counts."""

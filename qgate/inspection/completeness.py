@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from qgate.inspection.codes import NOTE, WARNING, Code
 from qgate.inspection.facts import Facts
 from qgate.inspection.layers import FUSED, IN_LAYER
-from qgate.inspection.tensors import COMPANIONS, TENSOR_MISSING, TENSOR_SHAPE
+from qgate.inspection.tensors import COMPANIONS, TENSOR_MISSING, TENSOR_SHAPE, TENSOR_UNEXPECTED
 from qgate.schemas.inspection import Finding
 
 BIAS_UNEXPECTED = Code(
@@ -112,9 +112,19 @@ def _extra(facts: Facts, baseline: Facts) -> Iterator[Finding]:
         name for name in biases if not BUFFERS.search(name) and f"{name.removesuffix('bias')}weight" in baseline.headers
     ]
     zero = [name for name in biases if (found := facts.values.get(name)) is not None and found.num_zero == found.num]
+    modules = {name.rpartition(".")[0] for name in baseline.headers}
+    strange = [name for name in facts.headers if name.rpartition(".")[0] not in modules and not _is_known(name)]
+    if strange:
+        yield TENSOR_UNEXPECTED.at(strange, "the baseline has nothing of that name")
     for code, names in ((BIAS_ZERO, zero), (BIAS_UNEXPECTED, [name for name in biases if name not in set(zero)])):
         if names:
             yield code.at(names, "the baseline has no such bias")
+
+
+def _is_known(name: str) -> bool:
+    """Scales and packed weights, the output layer and experts are told elsewhere; buffers are no matter."""
+    patterns = (BESIDE, BUFFERS, RESIZED, EXPERTS)
+    return any(pattern.search(name) for pattern in patterns) or ".lm_head." in f".{name}"
 
 
 def _layer_count(facts: Facts) -> Iterator[Finding]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from qgate.inspection.codes import WARNING, Code
+from qgate.inspection.codes import ERROR, WARNING, Code
 from qgate.inspection.facts import Facts
 from qgate.inspection.fields import renamed
 from qgate.inspection.tokenizer import tokens_of
@@ -54,6 +55,25 @@ FLOAT16_OVERFLOW = Code(
     breaks="activations of this model pass 65504, where float16 ends: answers become token 0",
     fix="serve in bfloat16",
 )
+DTYPE_UNKNOWN = Code(
+    "dtype-unknown",
+    ERROR,
+    breaks="transformers knows no such type and reads no config.json that names it; vLLM reads it through transformers",
+    fix="write float16, bfloat16 or float32",
+)
+GENERATION_UNREADABLE = Code(
+    "generation-unreadable",
+    WARNING,
+    breaks="sampling defaults, and the tokens that end an answer beside config.json's, are lost",
+    fix="copy the baseline's generation_config.json",
+)
+SAMPLING_DIFFERS = Code(
+    "sampling-differs",
+    WARNING,
+    breaks="servers that take their sampling defaults from generation_config.json (vLLM does) sample otherwise than the "
+    "baseline; requests that say all of it, as qgate's do, show nothing of that",
+    fix="copy the baseline's generation_config.json",
+)
 REMOTE_CODE = Code(
     "remote-code",
     WARNING,
@@ -69,6 +89,9 @@ CODES = (
     EOS_DIFFERS,
     EOS_UNKNOWN,
     FLOAT16_OVERFLOW,
+    DTYPE_UNKNOWN,
+    GENERATION_UNREADABLE,
+    SAMPLING_DIFFERS,
     REMOTE_CODE,
 )
 SHAPE = (
@@ -84,6 +107,11 @@ MEANING = (
 )  # fmt: skip
 NEEDS_BFLOAT16 = frozenset({"gemma2", "gemma3", "gemma3_text", "glm4", "plamo2"})
 """vLLM's _FLOAT16_NOT_SUPPORTED_MODELS: their activations pass float16's largest number."""
+DTYPE = re.compile(r"(b?float(16|32|64)|half|float|double|float8_\w+)")
+SAMPLING = (
+    "do_sample", "temperature", "top_p", "top_k", "min_p", "typical_p", "repetition_penalty", "no_repeat_ngram_size",
+    "max_new_tokens",
+)  # fmt: skip
 DEFAULT_THETA = 10_000.0
 
 
@@ -114,7 +142,14 @@ def _alone(facts: Facts) -> Iterator[Finding]:
     known = set(tokens_of(facts.tokenizer).values())
     if known and ends and not ends & known:
         yield EOS_UNKNOWN.at("eos_token_id", f"{sorted(ends)}, and the tokenizer has no such token")
-    if config.get("dtype", config.get("torch_dtype")) == "float16" and str(config.get("model_type")) in NEEDS_BFLOAT16:
+    dtype = config.get("dtype", config.get("torch_dtype"))
+    if isinstance(dtype, str) and not DTYPE.fullmatch(dtype):
+        yield DTYPE_UNKNOWN.at("config.json: dtype", f"it is {dtype!r}")
+    if (why := facts.unreadable.get("generation_config.json")) is not None:
+        yield GENERATION_UNREADABLE.at("generation_config.json", why)
+    if (twice := _theta_twice(config)) is not None:
+        yield ROPE_DIFFERS.at("config.json: rope_theta", twice)
+    if dtype == "float16" and str(config.get("model_type")) in NEEDS_BFLOAT16:
         yield FLOAT16_OVERFLOW.at("config.json: dtype", f"{config['model_type']} in float16")
     code = facts.config.get("auto_map")
     if isinstance(code, Mapping) and code:
@@ -135,8 +170,23 @@ def _against(facts: Facts, baseline: Facts) -> Iterator[Finding]:
     mine, theirs = rope(facts.text_config), rope(baseline.text_config)
     if mine != theirs and not renamed(facts, baseline).keys() & _near_rope(facts, baseline):
         yield ROPE_DIFFERS.at("config.json: rope", f"{_told(mine)}, the baseline's {_told(theirs)}")
+    odd = [name for name in SAMPLING if facts.generation.get(name) != baseline.generation.get(name)]
+    if odd and not facts.unreadable:
+        one, other = (side.generation.get(odd[0]) for side in (facts, baseline))
+        yield SAMPLING_DIFFERS.at(
+            [f"generation_config.json: {name}" for name in odd], f"{odd[0]} is {one}, the baseline's is {other}"
+        )
     if eos_ids(facts) != eos_ids(baseline):
         yield EOS_DIFFERS.at("eos_token_id", f"{sorted(eos_ids(facts))}, the baseline's {sorted(eos_ids(baseline))}")
+
+
+def _theta_twice(config: Mapping[str, Any]) -> str | None:
+    """A base of the positions that is written twice, and differently: transformers 4 reads one, 5 the other."""
+    parameters, own = config.get("rope_parameters"), config.get("rope_theta")
+    inner = parameters.get("rope_theta") if isinstance(parameters, Mapping) else None
+    if isinstance(own, int | float) and isinstance(inner, int | float) and not _equal(own, inner):
+        return f"it is {own}, and rope_parameters say {inner}"
+    return None
 
 
 def _near_rope(facts: Facts, baseline: Facts) -> set[str]:
@@ -161,10 +211,8 @@ def rope(config: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(parameters, Mapping) and any(isinstance(value, Mapping) for value in parameters.values()):
         return {name: rope({"rope_parameters": value}) for name, value in sorted(parameters.items())}
     scaling = config.get("rope_scaling")
-    merged = {
-        **(scaling if isinstance(scaling, Mapping) else {}),
-        **(parameters if isinstance(parameters, Mapping) else {}),
-    }
+    chosen = scaling if isinstance(scaling, Mapping) and scaling else parameters  # as transformers 5 chooses
+    merged = dict(chosen) if isinstance(chosen, Mapping) else {}
     kind = str(merged.pop("rope_type", merged.pop("type", "default")))
     merged.pop("type", None)
     said = merged.pop("rope_theta", config.get("rope_theta", DEFAULT_THETA))

@@ -9,6 +9,7 @@ from qgate.inspection import (
     completeness,
     config,
     fields,
+    group_index,
     kv_cache,
     membership,
     parallel,
@@ -29,7 +30,7 @@ from qgate.schemas.inspection import Finding, KernelUse, Severity
 CODES = tuple(
     code
     for module in (
-        shards, membership, tensors, completeness, vocabulary, scales, zero_points, kv_cache, serving, parallel,
+        shards, membership, tensors, completeness, vocabulary, scales, zero_points, group_index, kv_cache, serving, parallel,
         tokenizer, template, config, fields,
     )
     for code in module.CODES
@@ -77,6 +78,7 @@ def _of_tensors(facts: Facts, baseline: Facts | None, layers: tuple[Layer, ...],
     yield from vocabulary.check(facts, baseline)
     yield from scales.check(facts, layers)
     yield from zero_points.check(facts, layers)
+    yield from group_index.check(facts, layers)
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:

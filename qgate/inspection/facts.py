@@ -47,6 +47,16 @@ class Values:
 
 
 @dataclass(frozen=True)
+class GroupIndex:
+    """What a `g_idx` holds."""
+
+    lowest: int
+    highest: int
+    is_in_order: bool
+    """Whether the groups never fall from one column to the next."""
+
+
+@dataclass(frozen=True)
 class TokenizerFacts:
     """The tokenizer's files, decoded; a missing one is empty."""
 
@@ -73,10 +83,14 @@ class Facts:
     tokenizer: TokenizerFacts = field(default_factory=TokenizerFacts)
     generation: Mapping[str, Any] = field(default_factory=dict)
     """generation_config.json."""
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """Name of a file beside the tokenizer's to why it could not be decoded."""
     values: Mapping[str, Values] = field(default_factory=dict)
     """By tensor: scales, zero points, norms and biases."""
     zero_points: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """By tensor of zero points: how many there are of each value, unpacked."""
+    group_indices: Mapping[str, GroupIndex] = field(default_factory=dict)
+    """By `g_idx`."""
     integers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Contents of small integer tensors (`weight_shape`)."""
 

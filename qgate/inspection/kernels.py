@@ -59,6 +59,8 @@ def choose(shape: Shape, device: int | None) -> Choice | None:
         return _weight_only(shape, device)
     if scheme.format in {"int-quantized", "naive-quantized"} and not scheme.is_float and scheme.input_bits == 8:
         return Choice("CPUInt8ScaledMMLinearKernel" if device is None else "CutlassInt8ScaledMMLinearKernel", {})
+    if scheme.format == "int-quantized" and not scheme.is_float and scheme.input_bits is None:
+        return Choice(None, {"CompressedTensorsConfig": "takes weights alone as pack-quantized only"})
     if scheme.is_float and scheme.bits == 8:
         return _fp8(scheme, device)
     return None

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from qgate.inspection.codes import ERROR, WARNING, Code
 from qgate.inspection.facts import Facts
 from qgate.inspection.layers import HEAD, IN_LAYER, ROUTER, fused_siblings, stored_modules
+from qgate.inspection.refused import refused
 from qgate.inspection.scheme import Promise, promise, quantization_of
 from qgate.schemas.inspection import Finding
 
@@ -101,7 +102,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         version = f", version {said['version']}" if said.get("quant_method") == "awq" else ""
         detail = f"quant_method is {said.get('quant_method')!r}{version}"
         yield QUANTIZATION_METHOD_UNKNOWN.at("config.json: quantization_config", detail)
-    elif promised is not None and (wrong := _wrong(promised)) is not None:
+    elif said is not None and promised is not None and (wrong := _wrong(promised) or refused(said)) is not None:
         if quantized:
             yield QUANTIZATION_CONFIG_WRONG.at("config.json: quantization_config", wrong)
     elif promised is not None:

@@ -39,7 +39,14 @@ TEMPLATE_BROKEN = Code(
     fix="copy the baseline's chat template",
 )
 
-CODES = (TEMPLATE_MISSING, TEMPLATE_DIFFERS, TEMPLATE_BROKEN)
+TEMPLATE_TWICE = Code(
+    "template-twice",
+    WARNING,
+    breaks="transformers and vLLM take the file; what reads tokenizer_config.json alone asks the model in another form",
+    fix="keep one of both, the baseline's",
+)
+
+CODES = (TEMPLATE_MISSING, TEMPLATE_DIFFERS, TEMPLATE_BROKEN, TEMPLATE_TWICE)
 USER, ANSWER, SYSTEM = "What is 2 + 3?", "2 + 3 is 5.", "You are brief."
 CONVERSATIONS: tuple[tuple[Mapping[str, Any], ...], ...] = (
     ({"role": "user", "content": USER},),
@@ -65,6 +72,10 @@ def check(facts: Facts, baseline: Facts | None) -> Iterator[Finding]:
             yield TEMPLATE_MISSING.at("chat_template", f"the baseline has one ({sha256(known)})")
         return
     rendered = [render(text, mine, messages) for messages in CONVERSATIONS]
+    beside = mine.settings.get("chat_template")
+    if isinstance(beside, str) and beside != text and beside != theirs.settings.get("chat_template"):
+        detail = f"{sha256(text)} in a file of its own, {sha256(beside)} in tokenizer_config.json"
+        yield TEMPLATE_TWICE.at("tokenizer_config.json: chat_template", detail)
     if rendered[0] is None and (known is None or render(known, theirs, CONVERSATIONS[0]) is not None):
         yield TEMPLATE_BROKEN.at("chat_template", f"it does not render a single question ({sha256(text)})")
     elif known is not None and text != known:

@@ -48,6 +48,8 @@ COMPANIONS = (
     "scales", "qzeros", "g_idx",
 )  # fmt: skip
 """Tensors that stand beside quantized weights and make no sense alone."""
+OF_INPUTS = ("input_scale", "input_zero_point")
+"""Beside weights whose inputs have a scale of their own, stored."""
 OPTIONAL = frozenset({"weight_zero_point", "weight_global_scale"})
 """Stored by some versions where the scheme would not need them; loaders pass them by."""
 Problem = tuple[Code, str]
@@ -76,7 +78,7 @@ def _of_layer(facts: Facts, layer: Layer) -> Iterator[tuple[Code, str, str]]:
         if (problem := _problem(facts, layer, each, header)) is not None:
             yield problem[0], each.name, problem[1]
     names = {each.name for each in wanted}
-    for name in COMPANIONS:
+    for name in (*COMPANIONS, *OF_INPUTS):
         if wanted and name not in names | OPTIONAL and f"{layer.module}.{name}" in facts.headers:
             yield TENSOR_UNEXPECTED, name, f"{layer.scheme.format} as the config describes it has none"
 

@@ -69,6 +69,7 @@ CODES = (
 FILE = "tokenizer.json"
 ANY_OF = frozenset({FILE, "tokenizer.model", "vocab.json", "spiece.model", "tekken.json", "sentencepiece.bpe.model"})
 SPECIAL = ("bos_token", "eos_token", "pad_token", "unk_token")
+SECTIONS = ("model", "normalizer", "pre_tokenizer", "post_processor", "decoder")
 DEFAULTS = {"ignore_merges": False, "byte_fallback": False, "fuse_unk": False, "dropout": None, "use_regex": True}
 
 
@@ -109,9 +110,7 @@ def _left_over(mine: TokenizerFacts, baseline: Facts | None) -> Iterator[Finding
 
 def _against(mine: TokenizerFacts, theirs: TokenizerFacts) -> Iterator[Finding]:
     if mine.tokenizer and theirs.tokenizer:
-        sections = [
-            name for name in ("model", "normalizer", "pre_tokenizer") if _section(mine, name) != _section(theirs, name)
-        ]
+        sections = [name for name in SECTIONS if _section(mine, name) != _section(theirs, name)]
         if sections:
             yield TOKENIZER_DIFFERS.at(
                 [f"{FILE}: {name}" for name in sections], "it is another one than the baseline's"
@@ -149,6 +148,20 @@ def _added(facts: TokenizerFacts) -> dict[int, tuple[str, bool]]:
         entry["id"]: (str(entry.get("content")), bool(entry.get("special")))
         for entry in (entries if isinstance(entries, list) else [])
         if isinstance(entry, Mapping) and isinstance(entry.get("id"), int)
+    } | _added_by_settings(facts)
+
+
+def _added_by_settings(facts: TokenizerFacts) -> dict[int, tuple[str, bool]]:
+    """Tokens of tokenizer_config.json that tokenizer.json does not have: transformers adds them when it loads."""
+    said, entries = facts.settings.get("added_tokens_decoder"), facts.tokenizer.get("added_tokens")
+    known = [
+        each.get("content") for each in (entries if isinstance(entries, list) else []) if isinstance(each, Mapping)
+    ]
+    return {
+        int(number): (entry["content"], bool(entry.get("special")))
+        for number, entry in (said.items() if isinstance(said, Mapping) else ())
+        if str(number).isdecimal() and isinstance(entry, Mapping)
+        if isinstance(entry.get("content"), str) and entry["content"] not in known
     }
 
 
@@ -158,14 +171,34 @@ def _told(tokens: Mapping[int, tuple[str, bool]], number: int) -> str:
 
 def _section(facts: TokenizerFacts, name: str) -> Any:
     """One part of tokenizer.json in its one spelling."""
+    if name == "post_processor":
+        return _surroundings(facts.tokenizer.get(name))
     value = dict(_model(facts)) if name == "model" else facts.tokenizer.get(name)
     if isinstance(value, dict) and isinstance(merges := value.get("merges"), list):
         value["merges"] = [" ".join(map(str, pair)) if isinstance(pair, list) else str(pair) for pair in merges]
     return _plain(value)
 
 
+def _surroundings(processor: Any) -> tuple[str, ...]:
+    """What is put around a text (`$` stands for it), by whatever kind of post-processor."""
+    if not isinstance(processor, Mapping):
+        return ("$",)
+    steps = processor.get("processors")
+    if isinstance(steps, list):
+        return next((found for step in steps if (found := _surroundings(step)) != ("$",)), ("$",))
+    if "cls" in processor and "sep" in processor:
+        return str(processor["cls"]), "$", str(processor["sep"])
+    single = processor.get("single")
+    if not isinstance(single, list):
+        return ("$",)
+    special = [each.get("SpecialToken") if isinstance(each, Mapping) else None for each in single]
+    return tuple(str(each.get("id")) if isinstance(each, Mapping) else "$" for each in special)
+
+
 def _plain(value: Any) -> Any:
     """Without fields that hold their default."""
+    if isinstance(value, Mapping) and value.get("type") == "ByteLevel":
+        value = {key: each for key, each in value.items() if key != "trim_offsets"}
     if isinstance(value, Mapping) and len(value) < 100:
         return {key: _plain(each) for key, each in value.items() if key not in DEFAULTS or each != DEFAULTS[key]}
     if isinstance(value, list) and len(value) < 100:

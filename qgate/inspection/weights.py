@@ -52,7 +52,14 @@ WEIGHTS_NOT_COMPARED = Code(
     fix="rely on the run's token metrics",
 )
 
-CODES = (WEIGHT_ERROR, WEIGHT_ERROR_HIGH, WEIGHT_OUTLIER, PLAIN_TENSOR_DIFFERS, WEIGHTS_NOT_COMPARED)
+HEAD_UNTIED = Code(
+    "head-untied",
+    WARNING,
+    breaks="engines compute the output from the embedding, as the config ties them: what this output layer holds is lost",
+    fix="set tie_word_embeddings to false, or remove lm_head.weight",
+)
+
+CODES = (WEIGHT_ERROR, WEIGHT_ERROR_HIGH, WEIGHT_OUTLIER, PLAIN_TENSOR_DIFFERS, WEIGHTS_NOT_COMPARED, HEAD_UNTIED)
 Floats = NDArray[np.float32]
 NUM_WORST = 3
 LIMITS = {8: (0.06, 0.3), 4: (0.5, 0.8), 3: (0.6, 1.0), 2: (1.0, 2.0)}

@@ -23,7 +23,7 @@ ZERO_POINT_NOT_SYMMETRIC = Code(
     "zero-point-not-symmetric",
     WARNING,
     breaks="vLLM ignores the zero points of a symmetric checkpoint: all weights are shifted",
-    fix="set sym to false, or quantize symmetrically",
+    fix="set sym (or symmetric) to false, or quantize symmetrically",
 )
 ZERO_POINT_OFFSET = Code(
     "zero-point-offset",
@@ -49,9 +49,12 @@ def check(facts: Facts, layers: Iterable[Layer]) -> Iterator[Finding]:
         else:
             name = f"{layer.module}.weight_zero_point"
             half = 2 ** (layer.scheme.bits - 1)
-            outside = [value for value in facts.zero_points.get(name, {}) if not -half <= value < half]
+            known = facts.zero_points.get(name, {})
+            outside = [value for value in known if not -half <= value < half]
             if outside:
                 beyond[name] = f"it has {outside[0]}, the range is {-half} to {half - 1}"
+            elif layer.scheme.is_symmetric and any(known) and layer.rows % layer.scheme.pack_factor == 0:
+                uneven[name] = f"it has {next(value for value in known if value)}, and symmetric means 0 everywhere"
     for code, places in ((ZERO_POINT_RANGE, beyond), (ZERO_POINT_NOT_SYMMETRIC, uneven), (ZERO_POINT_OFFSET, offset)):
         if places:
             yield code.at(list(places), next(iter(places.values())))

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 
 from qgate.inspection import numbers
-from qgate.inspection.facts import FLOATS, Facts, Header, TokenizerFacts, Values
+from qgate.inspection.facts import FLOATS, Facts, GroupIndex, Header, TokenizerFacts, Values
 from qgate.inspection.scales import SCALE
 from qgate.inspection.scheme import promise
 from qgate.io import checkpoint, shards
@@ -41,6 +42,7 @@ def survey(folder: Path) -> Survey:
     tensors, faults = shards.survey(folder)
     data = TensorData(tensors)
     whole = {} if any(fault.code.startswith("shard") for fault in faults) else tensors
+    unreadable: dict[str, str] = {}
     bits = [scheme.bits for _, scheme in promised.rules if scheme] if (promised := promise(config)) is not None else []
     facts = Facts(
         config=config,
@@ -50,9 +52,15 @@ def survey(folder: Path) -> Survey:
         files=frozenset(path.name for path in folder.iterdir() if path.is_file()),
         shard_faults=faults,
         tokenizer=_tokenizer(folder),
-        generation=_json(folder / "generation_config.json", {}),
+        generation=_json(folder / "generation_config.json", unreadable),
+        unreadable=unreadable,
         values={name: _values(data, name) for name, each in whole.items() if _is_counted(name, each.dtype, each.shape)},
         zero_points=_zero_points(data, whole, bits[0] if bits else 4),
+        group_indices={
+            name: _group_index(data, name)
+            for name, each in whole.items()
+            if name.endswith(".g_idx") and each.dtype in {"I32", "I64"}
+        },
         integers={
             name: each.integers()
             for name, each in whole.items()
@@ -73,7 +81,7 @@ def _values(data: TensorData, name: str) -> Values:
 
 
 def _zero_points(data: TensorData, tensors: Mapping[str, Any], bits: int) -> dict[str, dict[int, int]]:
-    """GPTQ's, and those that are stored a byte each; others are packed to their range and cannot leave it."""
+    """GPTQ's; and compressed-tensors', whose packed ones are stored with half their range added."""
     found = {}
     for name, tensor in tensors.items():
         if name.endswith(".qzeros") and tensor.dtype == "I32" and bits in {4, 8}:
@@ -81,7 +89,17 @@ def _zero_points(data: TensorData, tensors: Mapping[str, Any], bits: int) -> dic
         elif name.endswith(".weight_zero_point") and tensor.dtype == "I8":
             counts = numbers.count_packed(data.raw(name), 8)
             found[name] = {value - 256 if value > 127 else value: num for value, num in counts.items()}
+        elif name.endswith(".weight_zero_point") and tensor.dtype == "I32" and bits in {4, 8}:
+            counts = numbers.count_packed(data.raw(name), bits)
+            found[name] = {value - 2 ** (bits - 1): num for value, num in counts.items()}
     return found
+
+
+def _group_index(data: TensorData, name: str) -> GroupIndex:
+    values = data.decoded(name).reshape(-1).astype(np.int64)
+    if not values.size:
+        return GroupIndex(0, 0, is_in_order=True)
+    return GroupIndex(int(values.min()), int(values.max()), is_in_order=bool((np.diff(values) >= 0).all()))
 
 
 def _tokenizer(folder: Path) -> TokenizerFacts:

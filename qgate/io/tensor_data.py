@@ -33,11 +33,11 @@ class TensorData:
         return numbers.floats(self.raw(name), tensor.dtype, tensor.shape)
 
     def rows(self, name: str, rows: slice) -> NDArray[np.float32]:
-        """Some rows of a matrix as float32. Raises ValueError for types that are not known."""
+        """Some rows of a matrix, or numbers of a vector, as float32. Raises ValueError for types that are not known."""
         tensor = self.tensors[name]
         width = tensor.size_bytes // tensor.shape[0]
         raw = self.raw(name)[rows.start * width : rows.stop * width]
-        return numbers.floats(raw, tensor.dtype, (rows.stop - rows.start, tensor.shape[1]))
+        return numbers.floats(raw, tensor.dtype, (rows.stop - rows.start, *tensor.shape[1:]))
 
     def decoded(self, name: str) -> NDArray[np.generic]:
         """The tensor as it is stored. Raises ValueError for types that are not known."""

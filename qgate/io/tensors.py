@@ -114,6 +114,7 @@ def layout(file: Path) -> Layout:
     raw, size = _raw_header(file)
     try:
         entries: dict[str, Any] = json.loads(raw)
+        _check_metadata(entries.get("__metadata__"))
         tensors = [
             _tensor(name, entry, file, 8 + len(raw)) for name, entry in entries.items() if name != "__metadata__"
         ]
@@ -139,11 +140,21 @@ def _raw_header(file: Path) -> tuple[bytes, int]:
         raise _broken(f"{file} cannot be read: {error.strerror}") from error
 
 
+def _check_metadata(value: Any) -> None:
+    """Raises ValueError for metadata that are not text to text, which safetensors refuses to load."""
+    if value is not None and not all(isinstance(each, str) for each in value.values()):
+        raise ValueError("its __metadata__ holds other values than texts")
+
+
 def _end(tensors: list[Tensor], start: int) -> int:
-    """Where the last tensor ends. Raises ValueError where two share bytes, which safetensors refuses to load."""
+    """Where the last tensor ends. Raises ValueError where two share bytes or leave some out: safetensors refuses both."""
     for tensor in sorted(tensors, key=lambda each: (each.start, each.size_bytes)):
-        if tensor.start < start:
-            raise ValueError(f"{tensor.name} lies on another tensor's bytes")
+        if tensor.start != start:
+            raise ValueError(
+                f"{tensor.name} lies on another tensor's bytes"
+                if tensor.start < start
+                else f"bytes before {tensor.name} belong to no tensor"
+            )
         start = tensor.start + tensor.size_bytes
     return start
 

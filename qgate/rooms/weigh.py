@@ -20,6 +20,7 @@ from qgate.inspection.layers import IN_LAYER, Layer
 from qgate.inspection.packing import expected
 from qgate.inspection.rounding import squared_error
 from qgate.inspection.scheme import quantization_of
+from qgate.inspection.vocabulary import EMBEDDING
 from qgate.inspection.weights import Factors
 from qgate.io.survey import Survey
 from qgate.rooms.norms import norm_weights, norms_before
@@ -29,6 +30,7 @@ from qgate.schemas.inspection import Finding, LayerError
 Floats = NDArray[np.float32]
 ELEMENTS = 1 << 16
 """Weights that one step holds: arrays of 256 kB stay in a core's cache and are not mapped anew each time."""
+HEAD = "lm_head.weight"
 NEXT = {"v_proj": "o_proj", "up_proj": "down_proj", "w3": "w2"}
 """Layers whose rows AWQ scales against the next one's columns."""
 
@@ -74,10 +76,10 @@ def weigh(mine: Survey, theirs: Survey, layers: tuple[Layer, ...]) -> Weighed:
             }
             if all(error.relative_error < errors[module].relative_error for module, error in again.items()):
                 errors |= again
-        plain = dict(pool.map(lambda name: (name, _difference(name, pair)), _plain(pair)))
+        plain = dict(pool.map(lambda name: (name, _difference((mine, name), (theirs, name))), _plain(pair)))
     in_order = tuple(sorted(errors.values(), key=lambda error: -error.relative_error))
     left = [layer.module for layer in layers if layer.module not in errors]
-    findings = [*weights.check(in_order, known), *weights.check_plain(plain)]
+    findings = [*weights.check(in_order, known), *weights.check_plain(plain), *_untied(mine)]
     if overflow.is_cast(mine.facts, theirs.facts):
         findings += overflow.check(peaks(theirs))
     if left:
@@ -157,10 +159,10 @@ def _fit(layer: Layer, pair: Pair, axis: int) -> Floats:
 
 
 def _plain(pair: Pair) -> list[str]:
-    """Plain matrices of both: beside quantized layers only those outside of them, into which no scale was moved."""
+    """Plain tensors of both: beside quantized layers only those outside of them, into which no scale was moved."""
     mine, theirs = pair.mine.facts.headers, pair.theirs.facts.headers
     is_quantized = quantization_of(pair.mine.facts.config) is not None
-    names = [name for name, header in mine.items() if len(header.shape) == 2 and header.dtype in FLOATS]
+    names = [name for name, header in mine.items() if len(header.shape) in {1, 2} and header.dtype in FLOATS]
     names = [name for name in names if not (is_quantized and IN_LAYER.match(name))]
     return [
         name
@@ -169,15 +171,27 @@ def _plain(pair: Pair) -> list[str]:
     ]
 
 
-def _difference(name: str, pair: Pair) -> float:
-    """Relative, over the whole tensor, some rows at a time."""
-    height, width = pair.mine.facts.headers[name].shape
+def _untied(mine: Survey) -> Iterator[Finding]:
+    """An output layer that is stored beside the embedding, which engines use in its place, and is another one."""
+    headers, embedding = mine.facts.headers, next(filter(EMBEDDING.match, mine.facts.headers), None)
+    if mine.facts.text_config.get("tie_word_embeddings") is not True or embedding is None or HEAD not in headers:
+        return
+    if headers[HEAD].shape == headers[embedding].shape and {headers[HEAD].dtype, headers[embedding].dtype} <= FLOATS:
+        difference = _difference((mine, HEAD), (mine, embedding))
+        if not difference <= weights.PLAIN_LIMIT:
+            yield weights.HEAD_UNTIED.at(HEAD, f"relative difference from {embedding} {difference:.3g}")
+
+
+def _difference(one: tuple[Survey, str], other: tuple[Survey, str]) -> float:
+    """Of two tensors of one shape, relative to the second, some rows at a time."""
+    (mine, name), (theirs, known) = one, other
+    height, width = (*mine.facts.headers[name].shape, 1)[:2]
     step = max(1, ELEMENTS // max(1, width))
     error = base = 0.0
     for start in range(0, height, step):
         rows = slice(start, min(start + step, height))
-        theirs = pair.theirs.data.rows(name, rows)
-        difference = theirs - pair.mine.data.rows(name, rows)
+        wanted = theirs.data.rows(known, rows)
+        difference = wanted - mine.data.rows(name, rows)
         error += float(np.vdot(difference, difference))
-        base += float(np.vdot(theirs, theirs))
+        base += float(np.vdot(wanted, wanted))
     return float(np.sqrt(error / base)) if base > 0 else float(np.sqrt(error))

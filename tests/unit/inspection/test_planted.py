@@ -2,8 +2,10 @@
 
 import json
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,6 +122,34 @@ def in_two(*, gone: str | None = None, index: bool = True, moved: bool = False, 
     return plant
 
 
+def rewritten(change: Callable[[dict[str, Any], bytes], tuple[dict[str, Any], bytes]]) -> Plant:
+    """The weight file with another header, or other bytes behind it."""
+
+    def plant(opened: Opened) -> None:
+        file = opened.close() / "model.safetensors"
+        data = file.read_bytes()
+        end = 8 + struct.unpack("<Q", data[:8])[0]
+        header, body = change(json.loads(data[8:end]), data[end:])
+        raw = json.dumps(header).encode()
+        file.write_bytes(struct.pack("<Q", len(raw)) + raw + body)
+        opened.close = lambda: opened.folder  # type: ignore[method-assign]
+
+    return plant
+
+
+def shared(header: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+    """Two norms on the same bytes."""
+    header["model.norm.weight"]["data_offsets"] = header[f"{NORM}.weight"]["data_offsets"]
+    return header, body
+
+
+def moved_on(header: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+    """Every tensor 64 bytes further on, behind a hole."""
+    for entry in header.values():
+        entry["data_offsets"] = [offset + 64 for offset in entry["data_offsets"]]
+    return header, bytes(64) + body
+
+
 def pickled(opened: Opened) -> None:
     (opened.close() / "model.safetensors").rename(opened.folder / "pytorch_model.bin")
     opened.close = lambda: opened.folder  # type: ignore[method-assign]
@@ -197,6 +227,43 @@ def swapped_tokens(opened: Opened) -> None:
     (opened.folder / "tokenizer.json").write_text(json.dumps(content))
 
 
+def index_that_says_a_name_twice(last_is_right: bool) -> Plant:
+    def plant(opened: Opened) -> None:
+        opened.split()
+        file = opened.folder / "model.safetensors.index.json"
+        (name, place), *rest = json.loads(file.read_text())["weight_map"].items()
+        entries = [(name, "model-00002-of-00002.safetensors"), (name, place)]
+        entries = [*(entries if last_is_right else entries[::-1]), *rest]
+        told = ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in entries)
+        file.write_text(f'{{"weight_map": {{{told}}}}}')
+        opened.close = lambda: opened.folder  # type: ignore[method-assign]
+
+    return plant
+
+
+def in_bfloat16(name: str) -> Plant:
+    def plant(opened: Opened) -> None:
+        high = opened.arrays[name].astype(np.float32).view(np.uint32) >> 16
+        opened.set(name, high.astype(np.uint16).view(np.float16), "BF16")
+
+    return plant
+
+
+def two_templates(opened: Opened) -> None:
+    with_template(TEMPLATE)(opened)
+    opened.json("tokenizer_config.json", chat_template=TEMPLATE.replace("<|", "["))
+
+
+def template_of_settings(theirs: str) -> Plant:
+    """The baseline's template in tokenizer_config.json, where older versions of transformers write it."""
+
+    def plant(opened: Opened) -> None:
+        with_template(None, theirs)(opened)
+        opened.json("tokenizer_config.json", chat_template=theirs)
+
+    return plant
+
+
 def added_token(number: int, text: str) -> Plant:
     def plant(opened: Opened) -> None:
         content = json.loads((opened.folder / "tokenizer.json").read_text())
@@ -236,11 +303,16 @@ def cast_from_bfloat16(opened: Opened) -> None:
     opened.config(dtype="float16")
 
 
+CACHE = {"num_bits": 8, "type": "float", "strategy": "tensor", "dynamic": False, "symmetric": True}
 Q, GATE, NORM = "model.layers.0.self_attn.q_proj", "model.layers.1.mlp.gate_proj", "model.layers.0.input_layernorm"
 GROUP = "quantization_config__config_groups__group_0__weights"
 FAULTS = [
     Fault("shard-truncated", "pack-quantized", truncated),
     Fault("shard-unreadable", "gptq-v1", unreadable),
+    Fault("shard-unreadable", "int-quantized", rewritten(lambda h, body: ({**h, "__metadata__": {"a": 1}}, body))),
+    Fault("shard-unreadable", "int-quantized", rewritten(shared)),
+    Fault("shard-unreadable", "int-quantized", rewritten(moved_on)),
+    Fault("index-mismatch", "int-quantized", index_that_says_a_name_twice(last_is_right=False)),
     Fault("shard-missing", "awq-gemm", in_two(gone="model-00002-of-00002.safetensors")),
     Fault("index-mismatch", "int-quantized", in_two(moved=True)),
     Fault("index-missing", "int-quantized", in_two(index=False)),
@@ -252,30 +324,54 @@ FAULTS = [
     Fault("tensor-missing", "awq-gemm", drop(f"{NORM}.weight")),
     Fault("tensor-missing", "int-quantized", config(num_hidden_layers=3), is_compared=False),
     Fault("tensor-unexpected", "pack-quantized", added(f"{Q}.weight_g_idx", np.arange(64, dtype=np.int32))),
+    Fault("tensor-unexpected", "int-quantized", added("model.layers.0.extra", np.zeros((0, 4), np.float16))),
+    Fault(
+        "tensor-unexpected",
+        "float-quantized-static",
+        config(quantization_config__config_groups__group_0__input_activations__dynamic=True),
+    ),
+    Fault("tensor-shape", "pack-quantized", config(**{f"{GROUP}__group_size": 64})),
+    Fault("tensor-shape", "pack-quantized", config(**{f"{GROUP}__strategy": "channel", f"{GROUP}__group_size": -1})),
     Fault("tensor-shape", "pack-quantized", cut(f"{FIRST}.weight_scale", 1, 2)),
     Fault("tensor-shape", "awq-gemm", cut(f"{Q}.scales", 0, 1)),
     Fault("tensor-shape", "gptq-v1", cut("model.norm.weight", 0, 1)),
     Fault("packed-shape", "pack-quantized", cut(f"{FIRST}.weight_packed", 1, 1)),
     Fault("packed-shape", "pack-quantized", fill(f"{FIRST}.weight_shape", 63)),
     Fault("packed-shape", "gptq-v1", cut(f"{Q}.qweight", 0, 1)),
+    Fault("tensor-missing", "pack-quantized", config(**{f"{GROUP}__symmetric": False})),
+    Fault("tensor-dtype", "int-quantized", config(**{f"{GROUP}__type": "float"})),
     Fault("tensor-dtype", "awq-gemm", retyped(f"{Q}.qweight", "F32")),
     Fault("layer-not-quantized", "pack-quantized", lambda opened: plain(opened, FIRST)),
     Fault("layer-left-plain", "gptq-v1", lambda opened: plain(opened, FIRST)),
     Fault("layer-quantized-though-ignored", "int-quantized", config(quantization_config__ignore=["lm_head", FIRST])),
+    Fault(
+        "layer-quantized-though-ignored", "awq-gemm", config(quantization_config__modules_to_not_convert=["down_proj"])
+    ),
     Fault("fused-layers-differ", "pack-quantized", ignored_apart),
     Fault("head-quantized", "int-quantized", quantized_head, is_compared=False),
     Fault("quantization-config-missing", "float-quantized", config(quantization_config=...)),
     Fault("quantization-method-unknown", "gptq-v1", config(quantization_config__quant_method="squeezellm")),
     Fault("quantization-config-wrong", "awq-gemm", config(quantization_config__bits=0)),
+    Fault(
+        "quantization-config-wrong", "pack-quantized", config(quantization_config__ignore=["lm_head", "re:.*(vision"])
+    ),
+    Fault("quantization-config-wrong", "awq-gemm", config(quantization_config__modules_to_not_convert="lm_head")),
+    Fault("quantization-config-wrong", "pack-quantized", config(**{f"{GROUP}__actorder": "sideways"})),
+    Fault("quantization-config-wrong", "int-quantized", config(**{f"{GROUP}__strategy": "rows"})),
+    Fault("no-kernel", "int-quantized", config(quantization_config__config_groups__group_0__input_activations=None)),
     Fault("scale-not-finite", "pack-quantized", fill(f"{FIRST}.weight_scale", np.nan)),
     Fault("scale-not-positive", "gptq-v1", fill(f"{FIRST}.scales", 0.0)),
     Fault("scale-denormal", "int-quantized", fill(f"{FIRST}.weight_scale", 1e-6)),
     Fault("weights-not-finite", "awq-gemm", fill(f"{NORM}.weight", np.inf)),
     Fault("zero-point-not-symmetric", "gptq-v1", fill(f"{FIRST}.qzeros", 0x77777773)),
+    Fault("zero-point-not-symmetric", "pack-quantized-asym", config(**{f"{GROUP}__symmetric": True})),
+    Fault("group-index-ignored", "gptq-v1-desc-act", config(quantization_config__desc_act=False)),
+    Fault("group-index-range", "gptq-v1", fill(f"{FIRST}.g_idx", -1)),
     Fault("zero-point-offset", "gptq-v1", config(quantization_config__checkpoint_format="gptq_v2")),
     Fault("zero-point-range", "pack-quantized-asym", stray_zero_points),
     Fault("fused-scales-differ", "float-quantized-static", scaled("model.layers.1.self_attn.k_proj.weight_scale", 30)),
     Fault("kv-scale-missing", "float-quantized-static", drop("model.layers.1.self_attn.k_scale")),
+    Fault("kv-scale-missing", "int-quantized", config(quantization_config__kv_cache_scheme=CACHE)),
     Fault("kv-scale-uncalibrated", "float-quantized-static", kv_scales(1.0)),
     Fault("kv-cache-scheme", "float-quantized-static", config(quantization_config__kv_cache_scheme__type="int")),
     Fault("group-split", "gptq-v1", config(), size=4),
@@ -284,7 +380,27 @@ FAULTS = [
     Fault("tokenizer-truncation", "int-quantized", change("tokenizer.json", truncation={"max_length": 512})),
     Fault("tokenizer-padding", "int-quantized", change("tokenizer.json", padding={"strategy": {"Fixed": 512}})),
     Fault("tokenizer-differs", "int-quantized", swapped_tokens),
+    Fault("tokenizer-differs", "gptq-v1", change("tokenizer.json", decoder={"type": "Fuse"})),
+    Fault(
+        "tokenizer-differs",
+        "gptq-v1",
+        change(
+            "tokenizer.json",
+            post_processor={
+                "type": "TemplateProcessing",
+                "single": [
+                    {"SpecialToken": {"id": "<eos>", "type_id": 0}},
+                    {"Sequence": {"id": "A", "type_id": 0}},
+                ],
+            },
+        ),
+    ),
     Fault("added-tokens-differ", "int-quantized", added_token(200, "<tool>")),
+    Fault(
+        "added-tokens-differ",
+        "int-quantized",
+        change("tokenizer_config.json", added_tokens_decoder={"200": {"content": "<tool>", "special": True}}),
+    ),
     Fault("special-tokens-differ", "int-quantized", change("tokenizer_config.json", eos_token="a")),
     Fault("vocabulary-beyond-embedding", "int-quantized", added_token(300, "<tool>"), is_compared=False),
     Fault("vocabulary-size", "int-quantized", config(vocab_size=320)),
@@ -292,12 +408,19 @@ FAULTS = [
     Fault("head-tied-and-stored", "int-quantized", added("lm_head.weight", np.ones((257, 64), np.float16))),
     Fault("template-missing", "gptq-v1", with_template(None)),
     Fault("template-differs", "gptq-v1", with_template(TEMPLATE.replace("<|", "["))),
+    Fault("template-twice", "gptq-v1", two_templates),
     Fault("template-broken", "gptq-v1", with_template(TEMPLATE + "{% endif %}")),
     Fault("eos-differs", "gptq-v1", change("generation_config.json", eos_token_id=[256, 10])),
     Fault("eos-unknown", "gptq-v1", change("generation_config.json", eos_token_id=999), is_compared=False),
     Fault("config-differs", "gptq-v1", config(hidden_act="gelu")),
     Fault("config-shape-differs", "gptq-v1", config(num_attention_heads=8)),
     Fault("rope-differs", "gptq-v1", config(rope_parameters={"rope_theta": 10000.0, "rope_type": "default"})),
+    Fault("rope-differs", "gptq-v1", config(rope_theta=10000.0)),
+    Fault("rope-differs", "gptq-v1", config(rope_scaling={"type": "linear", "factor": 2.0})),
+    Fault("rope-differs", "gptq-v1", config(rope_parameters={"rope_type": "yarm", "rope_theta": 50000.0})),
+    Fault("dtype-unknown", "gptq-v1", config(dtype="auto")),
+    Fault("generation-unreadable", "gptq-v1", lambda o: (o.folder / "generation_config.json").write_text("{") and None),
+    Fault("sampling-differs", "gptq-v1", change("generation_config.json", do_sample=True, temperature=0.1)),
     Fault("context-differs", "gptq-v1", config(max_position_embeddings=4096)),
     Fault("field-renamed", "gptq-v1", renamed("num_key_value_heads", "num_key_value_head")),
     Fault("field-renamed", "gptq-v1", renamed("rope_parameters", "rope_parameter")),
@@ -312,6 +435,7 @@ FAULTS = [
     Fault("weight-error-high", "float-quantized", scaled(f"{GATE}.weight_scale", 1.1), weighs=True),
     Fault("weight-outlier", "int-quantized", scaled(f"{GATE}.weight_scale", 1.05), weighs=True),
     Fault("plain-tensor-differs", "awq-gemm", scaled("model.embed_tokens.weight", 1.1), weighs=True),
+    Fault("plain-tensor-differs", "int-quantized", fill("model.norm.weight", 0.0, 64), weighs=True),
     Fault("plain-tensor-differs", "baseline", scaled(f"{Q}.weight", 1.1), weighs=True),
     Fault(
         "weights-not-compared", "int-quantized", config(quantization_config__transform_config={"R1": {}}), weighs=True
@@ -331,6 +455,54 @@ def test_a_planted_fault_is_found_under_its_own_name(fault: Fault, tmp_path: Pat
     (finding,) = found.findings
     assert finding.severity is catalogue.CODES[fault.code].severity
     assert finding.breaks and finding.fix and finding.places
+
+
+HARMLESS: dict[str, tuple[str, Plant]] = {
+    "an index that says a name twice, at last rightly": ("int-quantized", index_that_says_a_name_twice(True)),
+    "metadata of null": ("int-quantized", rewritten(lambda h, body: ({**h, "__metadata__": None}, body))),
+    "metadata": ("int-quantized", rewritten(lambda h, body: ({**h, "__metadata__": {"format": "pt"}}, body))),
+    "half, torch's other name": ("gptq-v1", config(dtype="half")),
+    "ignored patterns that match nothing": (
+        "pack-quantized", config(quantization_config__ignore=["lm_head", "re:.*vision.*"]),
+    ),
+    "nothing excluded": ("awq-gemm", config(quantization_config__modules_to_not_convert=None)),
+    "a part of no name excluded": ("awq-gemm", config(quantization_config__modules_to_not_convert=["visual"])),
+    "scales of a cache that is not quantized": (
+        "float-quantized-static", config(quantization_config__kv_cache_scheme=None),
+    ),
+    "static order, whose columns were put back": ("pack-quantized", config(**{f"{GROUP}__actorder": "static"})),
+    "rope in transformers 4's words": ("gptq-v1", config(rope_parameters=..., rope_theta=50000.0)),
+    "rope written twice alike": ("gptq-v1", config(rope_theta=50000.0)),
+    "no token to pad with": ("gptq-v1", change("generation_config.json", pad_token_id=None)),
+    "no generation config": ("gptq-v1", lambda o: (o.folder / "generation_config.json").unlink()),
+    "scales in bfloat16": ("gptq-v1", in_bfloat16(f"{FIRST}.scales")),
+    "packed scales in bfloat16": ("pack-quantized", in_bfloat16(f"{FIRST}.weight_scale")),
+    "tokens that are told twice alike": (
+        "gptq-v1",
+        change("tokenizer_config.json", added_tokens_decoder={"256": {"content": "<eos>", "special": True}}),
+    ),
+    "the same template in another place": ("gptq-v1", template_of_settings(TEMPLATE)),
+    "an adapter's config beside": ("gptq-v1", lambda o: (o.folder / "adapter_config.json").write_text("{}") and None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_is_odd_and_does_no_harm_is_no_finding(name: str, tmp_path: Path) -> None:
+    source, plant = HARMLESS[name]
+    opened = Opened(FIXTURES / source, tmp_path / "copy")
+    plant(opened)
+    baseline = tmp_path / "base" if (tmp_path / "base").exists() else BASELINE
+    found = inspect(opened.close(), baseline, weights=True)
+    assert found.findings == ()
+    assert "weights" in found.checked
+
+
+def test_an_output_layer_that_ties_make_useless_is_told_by_its_values(tmp_path: Path) -> None:
+    for value, expected in ((1.0, {"head-untied", "head-tied-and-stored"}), (None, {"head-tied-and-stored"})):
+        opened = Opened(FIXTURES / "int-quantized", tmp_path / str(value))
+        head = opened.arrays["model.embed_tokens.weight"].copy()
+        opened.set("lm_head.weight", head if value is None else np.full_like(head, value))
+        assert codes(inspect(opened.close(), BASELINE, weights=True)) == expected
 
 
 def test_autoawqs_fault_on_cpus_is_found_by_the_weights_alone() -> None:
@@ -355,7 +527,7 @@ def test_every_finding_but_those_of_mixtures_and_odd_shapes_has_been_planted() -
     elsewhere = {
         "activation-order", "no-kernel", "no-fast-kernel", "group-size-columns", "packing-split", "block-split",
         "expert-group-split", "expert-unreached", "router-quantized", "kind-not-ignored", "tensor-names-differ",
-        "weights-missing", "index-unreadable",
+        "weights-missing", "index-unreadable", "head-untied",
     }  # fmt: skip
     assert {fault.code for fault in FAULTS} | elsewhere == set(catalogue.CODES)
     assert len({fault.code for fault in FAULTS}) >= 20

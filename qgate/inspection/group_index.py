@@ -1,0 +1,49 @@
+"""`g_idx`, the group of each column of a GPTQ layer: groups that there are, and heeded by the loader. Pure.
+
+vLLM reads it only where desc_act is on, and else takes the columns as they come; transformers and GPTQModel always read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from qgate.inspection.codes import ERROR, WARNING, Code
+from qgate.inspection.facts import Facts
+from qgate.inspection.layers import Layer
+from qgate.inspection.packing import num_groups
+from qgate.schemas.inspection import Finding
+
+GROUP_INDEX_RANGE = Code(
+    "group-index-range",
+    ERROR,
+    breaks="kernels read scales beyond the layer's own",
+    fix="quantize the model anew, or take the tensors from the run that made it",
+)
+GROUP_INDEX_IGNORED = Code(
+    "group-index-ignored",
+    WARNING,
+    breaks="vLLM gives these columns other groups' scales: it reads g_idx only where desc_act is on",
+    fix="set desc_act to true, as the quantizer had it",
+)
+
+CODES = (GROUP_INDEX_RANGE, GROUP_INDEX_IGNORED)
+
+
+def check(facts: Facts, layers: Iterable[Layer]) -> Iterator[Finding]:
+    """Findings on every `g_idx` that was read."""
+    beyond: dict[str, str] = {}
+    ignored: dict[str, str] = {}
+    for layer in layers:
+        name, scales = f"{layer.module}.g_idx", facts.headers.get(f"{layer.module}.scales")
+        if layer.scheme.format != "gptq" or (found := facts.group_indices.get(name)) is None:
+            continue
+        last = num_groups(layer) - 1
+        if scales is None or scales.shape[:1] != (last + 1,):
+            continue  # the groups' size is what is wrong
+        if found.lowest < 0 or found.highest > last:
+            beyond[name] = f"it names groups {found.lowest} to {found.highest}, there are 0 to {last}"
+        elif layer.scheme.order is None and layer.scheme.group_size is not None and not found.is_in_order:
+            ignored[name] = "its columns are out of order, and desc_act is off"
+    for code, places in ((GROUP_INDEX_RANGE, beyond), (GROUP_INDEX_IGNORED, ignored)):
+        if places:
+            yield code.at(list(places), next(iter(places.values())))

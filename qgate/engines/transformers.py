@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from qgate.errors import EngineError
+from qgate.io import host
 from qgate.io.files import write_text
 from qgate.io.mailbox import Mailbox
-from qgate.io.proc import Child, output
+from qgate.io.proc import Child
 from qgate.ports import ServeJob, Tool
 from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, ScoreRequest, TokenScores
 from qgate.schemas.base import Frozen
@@ -108,11 +109,8 @@ class TransformersEngine:
 
     def device(self, tool: Tool) -> str:
         """The GPU's name where there is one and the tool's torch can use it, else the CPU's."""
-        if _has_cuda(tool):
-            names = output(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"])
-            if names and names.strip():
-                return names.strip().splitlines()[0]
-        return _cpu_name()
+        gpus = host.gpus() if _has_cuda(tool) else []
+        return gpus[0]["name"] if gpus else host.cpu_name()
 
     @contextmanager
     def open(self, job: ServeJob) -> Iterator[_Session]:
@@ -153,13 +151,6 @@ def _has_cuda(tool: Tool) -> bool:
     for path in tool.python.parent.parent.glob("lib/python*/site-packages/torch/version.py"):
         return re.search(r"^cuda.*= '", path.read_text(encoding="utf-8"), flags=re.MULTILINE) is not None
     return False
-
-
-def _cpu_name() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return "CPU"
 
 
 ENGINE = TransformersEngine()

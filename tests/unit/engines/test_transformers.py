@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from qgate.engines import transformers
 from qgate.engines.transformers import ENGINE, Options
 from qgate.errors import DiedError, EngineError, HungError, StartError
+from qgate.io import host
 from qgate.ports import Engine, ServeJob, Tool, load_engine
 from qgate.schemas.answers import GenerateRequest, Sampling, ScoreRequest
 from qgate.schemas.evalset import Message
@@ -198,7 +199,7 @@ def test_unknown_options_are_refused() -> None:
 def test_the_device_is_the_cpu_where_torch_has_no_cuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "lib" / "python3.11" / "site-packages" / "torch"
     package.mkdir(parents=True)
-    monkeypatch.setattr(transformers, "output", lambda argv: "NVIDIA H200\nNVIDIA H200\n")
+    monkeypatch.setattr(host.proc, "output", lambda argv: "NVIDIA H200, 143771 MiB, 580.1\n" * 2)
     tool = Tool(tmp_path / "bin" / "python", "none")
     (package / "version.py").write_text("cuda: Optional[str] = None\n")
     assert ENGINE.device(tool) != "NVIDIA H200"

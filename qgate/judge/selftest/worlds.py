@@ -46,6 +46,15 @@ class World(Protocol):
         """`num_runs` runs with true harm `harm`."""
 
 
+class _Told:
+    """A world of numbers that are all columns of the table."""
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        """The columns of the table."""
+        return {name: value for name, value in vars(self).items() if name not in {"family", "support"}}
+
+
 def _beta(mean: float, correlation: float, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:
     """Chances of items with this mean; `correlation` is that of two answers to one item (beta-binomial)."""
     if mean <= 0 or mean >= 1 or correlation <= 0:
@@ -55,7 +64,7 @@ def _beta(mean: float, correlation: float, shape: tuple[int, ...], generator: np
 
 
 @dataclass(frozen=True)
-class Paired:
+class Paired(_Told):
     """Right and wrong answers of two arms: losses and wins of the other arm against the baseline.
 
     `discordance` 0: the other arm only loses; 1: right and wrong are unrelated between the arms.
@@ -67,16 +76,6 @@ class Paired:
     correlation: float = 0.0
     family: str = "score loss, right or wrong"
     support: Support = SIGNED
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        """The columns of the table."""
-        return {
-            "base_rate": self.base_rate,
-            "discordance": self.discordance,
-            "num_seeds": self.num_seeds,
-            "correlation": self.correlation,
-        }
 
     def chances(self, harm: float) -> tuple[float, float]:
         """P(lost), P(won) of an answer."""
@@ -95,17 +94,12 @@ class Paired:
 
 
 @dataclass(frozen=True)
-class Skewed:
+class Skewed(_Told):
     """Scores in [0, 1] whose loss is rare and whole (`rare`), small and everywhere (`broad`), or in between (`mixed`)."""
 
     shape: str
     family: str = "score loss, partial scores"
     support: Support = SIGNED
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        """The columns of the table."""
-        return {"shape": self.shape}
 
     def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
         """Noise of mean 0 everywhere, and losses of mean `harm`."""
@@ -124,18 +118,13 @@ class Skewed:
 
 
 @dataclass(frozen=True)
-class Rate:
+class Rate(_Told):
     """The share of answers with a defect (or of flips): one arm, seeds within items."""
 
     num_seeds: int
     correlation: float
     family: str = "share of answers"
     support: Support = SHARE
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        """The columns of the table."""
-        return {"num_seeds": self.num_seeds, "correlation": self.correlation}
 
     def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
         """Beta-binomial counts."""
@@ -144,7 +133,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Tokens:
+class Tokens(_Told):
     """A harm per token without a limit (KL, nats), alike within items: log-normal between items.
 
     `spread` is the log's standard deviation between items; a share `broken` of items is `factor` times as bad.
@@ -155,11 +144,6 @@ class Tokens:
     factor: float = 1.0
     family: str = "mean over tokens"
     support: Support = NO_LIMIT
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        """The columns of the table."""
-        return {"spread": self.spread, "broken": self.broken, "factor": self.factor}
 
     def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
         """Items of 20 to 400 tokens, the same in every run, as a fixed set of prompts gives them."""
@@ -172,17 +156,12 @@ class Tokens:
 
 
 @dataclass(frozen=True)
-class TokenShare:
+class TokenShare(_Told):
     """A share of tokens (another likeliest token; KL above a quantile's margin), alike within items."""
 
     correlation: float
     family: str = "share of tokens"
     support: Support = TOKEN_SHARE
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        """The columns of the table."""
-        return {"correlation": self.correlation}
 
     def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
         """Beta-binomial counts in items of 20 to 400 tokens."""
@@ -192,7 +171,7 @@ class TokenShare:
 
 
 @dataclass(frozen=True)
-class TokenQuantile:
+class TokenQuantile(_Told):
     """KL per token, log-normal: the quantile `family`, of which `correlation` is the share of the log's variance between items.
 
     A quantile is within its margin just where the share of tokens above the margin is small enough, so that share is drawn.
@@ -204,11 +183,6 @@ class TokenQuantile:
     broken: float = 0.0
     factor: float = 1.0
     support: Support = TOKEN_SHARE
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        """The columns of the table."""
-        return {"correlation": self.correlation, "broken": self.broken, "factor": self.factor}
 
     def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
         """Tokens above the margin, in items of 20 to 400; `harm` is their share."""

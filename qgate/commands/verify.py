@@ -13,6 +13,7 @@ from qgate.errors import ExitCode, UserError
 from qgate.io import envelope, keyless, signing
 from qgate.io.files import write_text
 from qgate.judge.promotion import Demand, span
+from qgate.reports.visible import one_line
 from qgate.rooms.verify import Signer, Verified
 from qgate.rooms.verify import verify as hold_against
 
@@ -51,14 +52,15 @@ def _signer(arguments: argparse.Namespace) -> Signer:
 
 
 def describe(found: Verified, tiers: list[str]) -> str:
-    """Three lines for a person."""
+    """Three lines for a person. What the evidence says stays in its line."""
     said = found.statement.predicate
     age = span(datetime.now(UTC) - said.finished_at)
-    return (
-        f"{found.checkpoint} is {found.variant} ({said.variants[found.variant].precision}), byte for byte as judged\n"
-        f"  passed for {', '.join(tiers)} in run {said.run_id}, {age} ago, with the engine {said.engine}\n"
-        f"  evidence: {found.signature}\n"
+    lines = (
+        f"{found.checkpoint} is {found.variant} ({said.variants[found.variant].precision}), byte for byte as judged",
+        f"passed for {', '.join(tiers)} in run {said.run_id}, {age} ago, with the engine {said.engine}",
+        f"evidence: {found.signature}",
     )
+    return "\n  ".join(map(one_line, lines)) + "\n"
 
 
 def duration(text: str) -> timedelta:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -77,9 +78,29 @@ def any_config(folder: Path) -> dict[str, Any]:
 
 
 def files(folder: Path) -> list[Path]:
-    """Every file that an engine may read: all but the model card and tools' bookkeeping (.git, .cache)."""
-    return [path for path in sorted(folder.rglob("*")) if path.is_file() and _is_read(path.relative_to(folder))]
+    """Every file that an engine may read: all but the model card and tools' bookkeeping (.git, .cache).
+
+    Raises CheckpointError where anything else is there: what is not hashed could change unnoticed.
+    """
+    found = []
+    for place, folders, names in os.walk(folder, onerror=_unreadable):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        inside = Path(place)
+        here = [inside / name for name in names if not name.startswith(".")]
+        for path in [*(inside / name for name in folders), *here]:
+            _refuse_odd(path, path.relative_to(folder))
+        found += [path for path in here if path.relative_to(folder) != MODEL_CARD]
+    return sorted(found)
 
 
-def _is_read(relative: Path) -> bool:
-    return relative != MODEL_CARD and not any(part.startswith(".") for part in relative.parts)
+def _refuse_odd(path: Path, name: Path) -> None:
+    if not str(name).isprintable():
+        raise CheckpointError(f"{str(name)!a} is a name with characters that cannot be shown", advice="rename it")
+    if path.is_dir() and path.is_symlink():
+        raise CheckpointError(f"{name} is a link to a folder, and what is in there is not hashed", advice="copy it in")
+    if not path.is_dir() and not path.is_file():
+        raise CheckpointError(f"{name} is neither file nor folder (a pipe, or a link to nothing)", advice="remove it")
+
+
+def _unreadable(error: OSError) -> None:
+    raise CheckpointError(f"{error.filename} cannot be read: {error.strerror}", advice="give qgate access") from error

@@ -18,6 +18,8 @@ from pydantic import ValidationError
 from qgate.errors import ArtefactError
 from qgate.schemas.statement import PREDICATE_TYPE, STATEMENT_TYPE, Statement
 
+MAX_BYTES = 64 << 20
+"""A run of a hundred variants of a thousand files each is half of that."""
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 WHICH = "name the evidence.intoto.json of a run, or what `qgate sign` made of it"
 
@@ -38,9 +40,12 @@ class Evidence:
 def read(path: Path) -> Evidence:
     """The evidence in `path`, signed or not. Raises ArtefactError where it is damaged or of another kind."""
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise ArtefactError(f"cannot read {path}: {error.strerror}", advice=WHICH) from error
+    if len(raw) > MAX_BYTES:
+        raise ArtefactError(f"{path} is no evidence: it has more than {MAX_BYTES >> 20} MiB", advice=WHICH)
     value = _mapping(raw, path)
     envelope = value.get("dsseEnvelope", value)
     if not isinstance(envelope, dict) or "payload" not in envelope:
@@ -56,17 +61,31 @@ def read(path: Path) -> Evidence:
 
 
 def _bytes(fields: Mapping[str, Any], name: str) -> bytes:
-    return b64decode(fields[name], validate=True)
+    """Base64 in either alphabet, as DSSE has it."""
+    return b64decode(fields[name].replace("-", "+").replace("_", "/"), validate=True)
 
 
 def _mapping(raw: bytes, path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(raw)
-    except ValueError as error:
+        value = json.loads(raw, object_pairs_hook=_once, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
         raise ArtefactError(f"{path} is not one JSON document: {error}", advice=WHICH) from error
     if not isinstance(value, dict):
         raise ArtefactError(f"{path} holds no in-toto statement", advice=WHICH)
     return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of a field that is there twice, one reader takes the first and another the last."""
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the field {next(name for name in names if names.count(name) > 1)!r} is there twice")
+    return fields
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")
 
 
 def _statement(value: dict[str, Any], path: Path) -> Statement:
@@ -81,4 +100,5 @@ def _statement(value: dict[str, Any], path: Path) -> Statement:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise ArtefactError(f"{path} is damaged: {place}: {first['msg']}", advice="fetch it again") from error
+        said = first["msg"].removeprefix("Value error, ")
+        raise ArtefactError(f"{path} is damaged: {f'{place}: ' * bool(place)}{said}", advice="fetch it again") from error

@@ -84,9 +84,9 @@ def shards(folder: Path) -> list[Path]:
 
 
 def is_shard(folder: Path, name: str) -> bool:
-    """Whether an index's file is one, and lies in the folder itself: elsewhere, nothing would notice when it changes."""
+    """Whether an index's file is one that is hashed: hidden, or not in the folder itself, it could change unnoticed."""
     try:
-        return Path(name).name == name and (folder / name).is_file()
+        return Path(name).name == name and not name.startswith(".") and (folder / name).is_file()
     except OSError:
         return False
 

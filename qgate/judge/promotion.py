@@ -86,7 +86,7 @@ def _tiers(statement: Statement, variant: str, tiers: tuple[str, ...]) -> Iterat
     said = statement.predicate.tiers
     for name in tiers:
         if name not in said:
-            yield f"the evidence does not speak of the tier {name!r}, only of {', '.join(said)}"
+            yield f"the evidence does not speak of the tier {name!a}, only of {', '.join(said)}"
             continue
         mine = said[name].variants.get(variant)
         if mine is None:
@@ -115,9 +115,11 @@ def _general(statement: Statement, demand: Demand, now: datetime) -> Iterator[st
 
 
 def span(time: timedelta) -> str:
-    """`45 days`, `7 hours` where it is less than two days, `12.5 minutes` where it is less than an hour."""
+    """`45 days`, `7 hours` where it is less than two days, `12.5 minutes` where it is less than an hour, `8 seconds`."""
     if time >= timedelta(days=2):
         return f"{time.days} days"
     if time >= timedelta(hours=1):
         return f"{time.total_seconds() / 3600:.3g} hours"
-    return f"{time.total_seconds() / 60:.3g} minutes"
+    if time >= timedelta(minutes=1):
+        return f"{time.total_seconds() / 60:.3g} minutes"
+    return f"{time.total_seconds():.0f} seconds"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +16,11 @@ class FileRecord(Frozen):
 
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     size_bytes: int = Field(ge=0)
+
+
+def digest_of(files: Mapping[str, FileRecord]) -> str:
+    """Content key over file names and hashes."""
+    return content_key({name: record.sha256 for name, record in files.items()})
 
 
 class Making(Frozen):
@@ -50,7 +56,7 @@ class Checkpoint(Stored):
     @property
     def digest(self) -> str:
         """Content key over file names and hashes: equal digests, equal bytes."""
-        return content_key({name: record.sha256 for name, record in self.files.items()})
+        return digest_of(self.files)
 
     @property
     def bits_per_weight(self) -> float:

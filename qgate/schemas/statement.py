@@ -6,13 +6,14 @@ An in-toto Statement (https://in-toto.io/Statement/v1) whose subjects are every 
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from collections import Counter
+from typing import Final, Literal, Self
 
-from pydantic import AwareDatetime, ConfigDict, Field
+from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
 from qgate.schemas.answers import EngineFacts
 from qgate.schemas.base import Frozen
-from qgate.schemas.checkpoint import FileRecord
+from qgate.schemas.checkpoint import FileRecord, digest_of
 from qgate.schemas.verdict import Verdict
 
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
@@ -57,6 +58,8 @@ class JudgedSet(Frozen):
 
 class JudgedVariant(Frozen):
     """A checkpoint that was judged, and what served it meanwhile."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     precision: str
     digest: str = Field(description="Content key over its files")
@@ -111,6 +114,17 @@ class Statement(Frozen):
     subject: tuple[Subject, ...] = Field(min_length=1)
     predicate_type: Literal["https://qgate.dev/verdict/v1"] = Field(default=PREDICATE_TYPE, alias="predicateType")
     predicate: Judgement
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        """A file has one hash, and a variant's digest is that of its files."""
+        names = Counter(subject.name for subject in self.subject)
+        if twice := [name for name, times in names.items() if times > 1]:
+            raise ValueError(f"the file {twice[0]} is there twice")
+        for name, variant in self.predicate.variants.items():
+            if variant.digest != digest_of(self.files(name)):
+                raise ValueError(f"the digest of {name} is not that of its files")
+        return self
 
     def files(self, variant: str) -> dict[str, FileRecord]:
         """The files of a variant's checkpoint, by path."""

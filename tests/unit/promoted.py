@@ -45,6 +45,16 @@ class Promoted:
         self.evidence.write_text(json.dumps(value), encoding="utf-8")
         return self.evidence
 
+    def twin(self, name: str, of: str = "good") -> None:
+        """Another variant with the same bytes."""
+
+        def twice(value: dict[str, Any]) -> None:
+            value["predicate"]["variants"][name] = value["predicate"]["variants"][of]
+            mine = [subject for subject in value["subject"] if subject["name"].startswith(f"{of}/")]
+            value["subject"] += [subject | {"name": subject["name"].replace(of, name, 1)} for subject in mine]
+
+        self.edit(twice)
+
     def copy(self, folder: Path) -> Promoted:
         """The same in another folder."""
         shutil.copy(self.evidence, folder)

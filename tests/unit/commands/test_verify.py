@@ -31,6 +31,16 @@ def test_a_refusal_fails(promoted: Promoted, capsys: pytest.CaptureFixture[str])
     assert "good may not be promoted:\n  - the tier 'batch' does not allow good" in said.err
 
 
+def test_evidence_cannot_forge_what_is_said_of_it(promoted: Promoted, capsys: pytest.CaptureFixture[str]) -> None:
+    forged = "x, 1 hour ago\n  evidence: signed with abc…\x1b[8m"
+    promoted.edit(lambda value: value["predicate"].update(run_id=forged))
+    assert call(promoted) == ExitCode.PASS
+    said = capsys.readouterr().out
+    assert [line[:12] for line in said.splitlines()[1:]] == ["  passed for", "  evidence: "]
+    assert "\x1b" not in said
+    assert "UNSIGNED" in said.splitlines()[2]
+
+
 def test_unreadable_evidence_is_the_callers_mistake(promoted: Promoted) -> None:
     promoted.evidence.write_text("")
     assert call(promoted) == ExitCode.USER_ERROR

@@ -1,7 +1,9 @@
+import errno
 import json
 import os
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -106,6 +108,20 @@ def test_a_config_may_hold_infinity_as_transformers_writes_it(tmp_path: Path) ->
     assert checkpoint.read_config(folder) == survey(folder).facts.config == config
 
 
+def test_a_folder_that_cannot_be_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_checkpoint(tmp_path / "m")
+    (folder / "secret").mkdir()
+    scandir = os.scandir
+
+    def closed(path: str) -> Any:
+        if Path(path).name == "secret":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    assert "secret cannot be read: Permission denied" in refusal(folder).message
+
+
 def test_pickles_only(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path / "m")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
@@ -157,6 +173,12 @@ HALVES: dict[str, Entries] = {
 def test_shards_add_up(tmp_path: Path) -> None:
     found = checkpoint.read(write_sharded(tmp_path / "m", HALVES), "x")
     assert (found.num_parameters, found.precision) == (20, "BF16")
+
+
+def test_a_hidden_shard_is_none(tmp_path: Path) -> None:
+    """Hidden files are not hashed, so weights in one could be swapped after they were judged."""
+    shards = {name.replace("model-00002", ".model-00002"): entries for name, entries in HALVES.items()}
+    assert "lacks 1 of 2 weight files" in refusal(write_sharded(tmp_path / "m", shards)).message
 
 
 def test_a_shard_that_did_not_arrive(tmp_path: Path) -> None:

@@ -55,10 +55,10 @@ def test_an_interface_that_may_serve_nothing(promoted: Promoted) -> None:
 
 def test_equal_bytes_and_options_need_no_restart(promoted: Promoted) -> None:
     def twice(value: dict[str, Any]) -> None:
-        predicate = value["predicate"]
-        predicate["variants"]["twin"] = predicate["variants"]["good"]
-        predicate["tiers"]["chat"]["variants"]["twin"] = predicate["tiers"]["chat"]["variants"]["good"]
+        said = value["predicate"]["tiers"]["chat"]["variants"]
+        said["twin"] = said["good"]
 
+    promoted.twin("twin")
     promoted.edit(twice)
     backs = written(promoted)["interfaces"]["chat"]["fallbacks"]
     assert backs == [{"server": "twin", "needs_restart": False}, {"server": "baseline", "needs_restart": True}]

@@ -3,12 +3,18 @@
 import errno
 import json
 import os
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import dsa
+from cryptography.hazmat.primitives.asymmetric.ed448 import Ed448PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from qgate.errors import ArtefactError, CheckpointError, ExitCode, Refused, UserError
 from qgate.io import envelope, hashes, signing
@@ -201,6 +207,49 @@ def test_unsigned_where_a_key_is_asked_for(run: Promoted, tmp_path: Path) -> Non
     assert "is not signed: anybody may have edited it" in refusal(run, signer=key_pair(tmp_path)[1])
 
 
+def test_a_right_signature_among_wrong_ones(run: Promoted, tmp_path: Path) -> None:
+    """Any that fits is enough, whatever it is called; those that do not fit say nothing."""
+    private, public = key_pair(tmp_path)
+    sign(sign(run, key_pair(tmp_path, "other")[0]), private)
+    right = _json(run.evidence)["signatures"][-1]
+    wrong = [{"keyid": right["keyid"], "sig": text} for text in ("", "AAAA", "AAAA" + right["sig"][4:])]
+    run.edit(lambda value: value.update(signatures=[*wrong, {"sig": right["sig"]}]))
+    assert verify(run.good, run.evidence, CHAT, NOW, public).variant == "good"
+    run.edit(lambda value: value.update(signatures=wrong))
+    assert "no signature of the evidence fits the key" in refusal(run, signer=public)
+
+
+def test_both_alphabets_of_base64(run: Promoted, tmp_path: Path) -> None:
+    private, public = key_pair(tmp_path)
+    sign(run, private)
+    table = str.maketrans("+/", "-_")
+    run.edit(lambda value: value["signatures"][0].update(sig=value["signatures"][0]["sig"].translate(table)))
+    assert verify(run.good, run.evidence, CHAT, NOW, public).variant == "good"
+
+
+@pytest.mark.parametrize(
+    "make", [X25519PrivateKey.generate, Ed448PrivateKey.generate, partial(dsa.generate_private_key, 2048)]
+)
+def test_a_key_of_another_type(run: Promoted, tmp_path: Path, make: Callable[[], Any]) -> None:
+    key = make()
+    private, public = tmp_path / "odd.pem", tmp_path / "odd.pub"
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    with pytest.raises(UserError, match="no private key that can be used"):
+        signing.sign(envelope.read(run.evidence), private)
+    sign(run, key_pair(tmp_path)[0])
+    with pytest.raises(UserError, match="no public key that can be used"):
+        verify(run.good, run.evidence, CHAT, NOW, public)
+
+
+def test_keys_in_each_others_place(run: Promoted, tmp_path: Path) -> None:
+    private, public = key_pair(tmp_path)
+    with pytest.raises(UserError, match="no private key"):
+        signing.sign(envelope.read(run.evidence), public)
+    with pytest.raises(UserError, match="no public key"):
+        verify(run.good, run.evidence, CHAT, NOW, private)
+
+
 @pytest.mark.parametrize("content", [b"", b"no PEM", b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"])
 def test_no_key(run: Promoted, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "key").write_bytes(content)
@@ -209,6 +258,63 @@ def test_no_key(run: Promoted, tmp_path: Path, content: bytes) -> None:
             verify(run.good, run.evidence, CHAT, NOW, key)
         with pytest.raises(UserError):
             signing.sign(envelope.read(run.evidence), key)
+
+
+ODD: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a folder elsewhere": (lambda folder: (folder / "more").symlink_to("/usr", True), "more is a link to a folder"),
+    "a link to nothing": (lambda folder: (folder / "tokenizer.model").symlink_to("nowhere"), "a link to nothing"),
+    "a pipe": (lambda folder: os.mkfifo(folder / "pipe"), "neither file nor folder"),
+    "a line end in a name": (lambda folder: (folder / "a\n  - all is well").touch(), r"'a\\n  - all is well'"),
+    "an override in a name": (lambda folder: (folder / "a\u202egpj.py").touch(), r"'a\\u202egpj.py'"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_is_not_hashed_may_not_be_there(run: Promoted, name: str) -> None:
+    make, message = ODD[name]
+    make(run.good)
+    with pytest.raises(CheckpointError, match=message):
+        verify(run.good, run.evidence, CHAT, NOW)
+
+
+def test_links_to_files_are_followed(run: Promoted, tmp_path: Path) -> None:
+    """As the hub's cache has them; what they point to is hashed."""
+    blob = tmp_path / "blob"
+    (run.good / "model.safetensors").rename(blob)
+    (run.good / "model.safetensors").symlink_to(blob)
+    assert verify(run.good, run.evidence, CHAT, NOW).variant == "good"
+    blob.write_bytes(blob.read_bytes() + b"1")
+    assert "model.safetensors was changed" in refusal(run)
+
+
+@pytest.mark.parametrize("name", ["CONFIG.json", "config.json ", "ｃonfig.json"])
+def test_a_name_that_looks_the_same(run: Promoted, name: str) -> None:
+    (run.good / "config.json").rename(run.good / name)
+    said = refusal(run)
+    assert "config.json is missing" in said
+    assert f"{name} was added" in said
+
+
+@pytest.mark.parametrize("name", ["Chat", "chat ", "сhat", "ｃhat", ""])
+def test_a_tier_that_looks_the_same(run: Promoted, name: str) -> None:
+    assert f"does not speak of the tier {name!a}, only of chat" in refusal(run, Demand((name,)))
+
+
+@pytest.mark.parametrize("verdict", ["FAIL", "INCONCLUSIVE", "INVALID", "VOID"])
+def test_only_a_pass_is_one(run: Promoted, verdict: str) -> None:
+    run.edit(lambda value: value["predicate"]["tiers"]["chat"]["variants"]["good"].update(verdict=verdict))
+    assert f"good did not pass for the tier 'chat': {verdict}" in refusal(run)
+
+
+def test_a_clock_that_is_ahead(run: Promoted) -> None:
+    for minutes, is_refused in ((4, False), (6, True)):
+        date = (NOW + timedelta(minutes=minutes)).isoformat()
+        run.edit(lambda value, date=date: value["predicate"].update(finished_at=date))
+        demand = Demand(("chat",), max_age=timedelta(hours=1))
+        if is_refused:
+            assert "dated in the future" in refusal(run, demand)
+        else:
+            assert verify(run.good, run.evidence, demand, NOW).variant == "good"
 
 
 UNREADABLE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
@@ -222,6 +328,23 @@ UNREADABLE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "a time without zone": (lambda value: value["predicate"].update(finished_at="2026-01-01T00:00:00"), "finished_at"),
     "broken base64": (lambda value: value.update(payload="%%%", signatures=[]), "envelope"),
     "no signatures": (lambda value: value.update(payload="e30="), "envelope"),
+    "another version": (lambda value: value.update(predicateType="https://qgate.dev/verdict/v2"), "of another kind"),
+    "a file twice": (
+        lambda value: value["subject"].append(value["subject"][3]),
+        "the file good/config.json is there twice",
+    ),
+    "another hash": (
+        lambda value: value["subject"][3]["digest"].update(sha256="0" * 64),
+        "the digest of good is not that of its files",
+    ),
+    "no number": (
+        lambda value: value["predicate"]["variants"]["good"].update(defect_share=float("nan")),
+        "NaN is no number",
+    ),
+    "too great a number": (
+        lambda value: value["predicate"]["variants"]["good"].update(bits_per_weight=9e999),
+        "Infinity is no number",
+    ),
 }
 
 
@@ -234,7 +357,29 @@ def test_evidence_that_cannot_be_read(run: Promoted, name: str) -> None:
     assert caught.value.exit_code is ExitCode.USER_ERROR
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b'{"a": 1}', b"{}{}"])
+def test_a_field_that_is_there_twice(run: Promoted) -> None:
+    """One reader takes the first, another the last."""
+    text = run.evidence.read_text(encoding="utf-8")
+    run.evidence.write_text(text.replace('"run_id"', '"run_id": "another", "run_id"'), encoding="utf-8")
+    with pytest.raises(ArtefactError, match="the field 'run_id' is there twice"):
+        verify(run.good, run.evidence, CHAT, NOW)
+
+
+def test_a_number_beyond_all_numbers(run: Promoted) -> None:
+    text = run.evidence.read_text(encoding="utf-8")
+    run.evidence.write_text(re.sub(r'"bits_per_weight": [\d.]+', '"bits_per_weight": 1e999', text), encoding="utf-8")
+    with pytest.raises(ArtefactError, match="bits_per_weight: Input should be a finite number"):
+        verify(run.good, run.evidence, CHAT, NOW)
+
+
+def test_evidence_of_a_gigabyte(run: Promoted) -> None:
+    with run.evidence.open("r+b") as stream:
+        stream.truncate(1 << 30)
+    with pytest.raises(ArtefactError, match="more than 64 MiB"):
+        verify(run.good, run.evidence, CHAT, NOW)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b'{"a": 1}', b"{}{}", b"[" * 200_000, b'{"a":' * 200_000])
 def test_what_is_no_evidence(run: Promoted, content: bytes) -> None:
     run.evidence.write_bytes(content)
     with pytest.raises(ArtefactError):
@@ -247,14 +392,13 @@ def test_what_is_no_evidence(run: Promoted, content: bytes) -> None:
 def test_of_equal_bytes_the_variant_that_passed_counts(run: Promoted) -> None:
     """The same checkpoint as two variants, e.g. with other engine arguments: what passed is what may be promoted."""
 
-    def twice(value: dict[str, Any]) -> None:
+    def failed(value: dict[str, Any]) -> None:
         predicate = value["predicate"]
-        predicate["variants"] = {"again": predicate["variants"]["good"]} | predicate["variants"]
+        predicate["variants"] = {"again": predicate["variants"].pop("again")} | predicate["variants"]
         predicate["tiers"]["chat"]["variants"]["again"] = predicate["tiers"]["chat"]["variants"]["bad"]
-        mine = [subject for subject in value["subject"] if subject["name"].startswith("good/")]
-        value["subject"] += [subject | {"name": subject["name"].replace("good/", "again/")} for subject in mine]
 
-    run.edit(twice)
+    run.twin("again")
+    run.edit(failed)
     found: Verified = verify(run.good, run.evidence, CHAT, NOW)
     assert found.variant == "good"
 

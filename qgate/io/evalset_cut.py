@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterator
 from difflib import get_close_matches
+from itertools import islice
 
 from qgate.errors import EvalsetError
 from qgate.schemas.evalset import Item
@@ -28,7 +30,7 @@ def cut(items: tuple[Item, ...], use: EvalsetUse) -> tuple[Item, ...]:
     kept = _where(items, use)
     if use.limit is None or use.limit >= len(kept):
         return kept
-    chosen = {item.id for item in spread(kept)[: use.limit]}
+    chosen = {item.id for item in islice(spread(kept), use.limit)}
     return tuple(item for item in kept if item.id in chosen)
 
 
@@ -37,20 +39,18 @@ def slices_of(item: Item) -> dict[str, str]:
     return {**item.slices, "kind": item.kind, "language": item.language, "difficulty": str(item.difficulty)}
 
 
-def spread(items: tuple[Item, ...]) -> list[Item]:
+def spread(items: tuple[Item, ...]) -> Iterator[Item]:
     """All of `items` in the order that every limit is a prefix of (see the module's docstring)."""
     waiting: dict[_Keys, list[_Family]] = {}
     for family in sorted(_families(items), key=_chance, reverse=True):
         waiting.setdefault(_keys(family), []).append(family)
     used: Counter[tuple[str, ...]] = Counter()
-    order: list[Item] = []
     while waiting:
         keys = min(waiting, key=lambda keys: ([used[key] for key in keys], _chance(waiting[keys][-1])))
-        order.extend(waiting[keys].pop())
+        yield from waiting[keys].pop()
         used.update(keys)
         if not waiting[keys]:
             del waiting[keys]
-    return order
 
 
 def _chance(family: _Family) -> bytes:

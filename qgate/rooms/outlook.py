@@ -34,17 +34,16 @@ def outlook(prepared: Prepared) -> tuple[Line, ...]:
     checkpoints = list(_checkpoints(prepared))
     known = {name: found for name, found, _ in checkpoints if found is not None}
     made = tuple(line for _, _, line in checkpoints)
-    tasks = tuple(_tasks(prepared, known.get(BASELINE)))
     if BASELINE in known:
         prepared = find_tasks(prepared, known[BASELINE])
     keys: dict[ArmKey, str] = {}
     asked = (*_generate(prepared, known, keys), *_rank(prepared, known))
-    return (*made, *tasks, *asked, *_score(prepared, known, keys))
+    return (*made, *_tasks(prepared), *asked, *_score(prepared, known, keys))
 
 
-def _tasks(prepared: Prepared, baseline: Checkpoint | None) -> Iterator[Line]:
+def _tasks(prepared: Prepared) -> Iterator[Line]:
     """What lm-eval asks is known once it was asked with the baseline's tokenizer."""
-    found = {} if baseline is None else find_tasks(prepared, baseline).tasks
+    found = prepared.tasks
     for use in prepared.loaded.recipe.evalsets:
         if use.lm_eval is None:
             continue

@@ -96,11 +96,7 @@ def _notes(before: Release, after: Release) -> Iterator[str]:
     if alone:
         yield f"{len(alone)} answers have no counterpart in the other run and are left out"
     for name in sorted(names[0] & names[1]):
-        one, other = before.run.engine_facts.get(name), after.run.engine_facts.get(name)
-        if (
-            one
-            and other
-            and (said := f"{one.engine} {one.version}, {one.device}")
-            != (now := f"{other.engine} {other.version}, {other.device}")
-        ):
-            yield f"{name} was served by {said}, then by {now}: a change may be the engine's"
+        facts = [release.run.engine_facts.get(name) for release in (before, after)]
+        said = [f"{each.engine} {each.version}, {each.device}" for each in facts if each is not None]
+        if len(set(said)) > 1:
+            yield f"{name} was served by {said[0]}, then by {said[1]}: a change may be the engine's"

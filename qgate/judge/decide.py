@@ -14,7 +14,8 @@ from qgate.judge.compare import Measured
 from qgate.judge.criteria import BASELINE_FLOOR
 from qgate.judge.power import further_items
 from qgate.judge.resample import Draws, Interval, mean_bounds
-from qgate.schemas.recipe import TOKEN_METRICS, Criterion, Statistics
+from qgate.judge.units import harm, percent
+from qgate.schemas.recipe import Criterion, Statistics
 from qgate.schemas.verdict import CriterionResult, Verdict
 
 MOST_MISSING = 0.02
@@ -25,9 +26,6 @@ RARE_SHARE = 0.05
 SCORE_METRICS = frozenset({"score_loss", "relative_score_loss", "worst_slice_score_loss"})
 RISE_METRICS = frozenset({"defect_increase", "truncation_increase"})
 GAIN_METRICS = SCORE_METRICS | RISE_METRICS | {"perplexity_increase", "probability_drop"}
-SHARE_METRICS = frozenset(
-    {"defect_rate", "defect_increase", "truncation_increase", "flip_rate", "output_disagreement", "top1_disagreement"}
-)
 NAMES = {
     "score_loss": "score loss",
     "relative_score_loss": "relative score loss",
@@ -139,8 +137,8 @@ def _void(criterion: Criterion, found: Measured, statistics: Statistics, draws: 
     if level is not None and level.high <= _least_level(criterion):
         return Judged(
             Verdict.VOID,
-            f"the baseline itself scores {found.baseline_value:.3f} here (at most {level.high:.3f}), so there is no "
-            f"{NAMES[criterion.metric]} beyond {_least_level(criterion):g} to be seen",
+            f"the baseline itself scores {percent(found.baseline_value)} here (at most {percent(level.high)}), so there is "
+            f"no {NAMES[criterion.metric]} beyond {percent(_least_level(criterion))} to be seen",
         )
     room = _room(criterion, found, statistics, draws)
     if room is not None and room.high <= criterion.margin:
@@ -157,7 +155,7 @@ def _room(criterion: Criterion, found: Measured, statistics: Statistics, draws: 
 
 def _no_room(criterion: Criterion, found: Measured) -> str:
     return (
-        f"the baseline's own share is {_show(criterion, found.baseline_value)} here, so a "
+        f"the baseline's own share is {percent(found.baseline_value)} here, so a "
         f"{NAMES[criterion.metric]} beyond {_show(criterion, criterion.margin)} could not show"
     )
 
@@ -207,8 +205,8 @@ def _doubt(criterion: Criterion, found: Measured, statistics: Statistics, draws:
     if level is not None and level.low <= _least_level(criterion):
         return Judged(
             Verdict.INCONCLUSIVE,
-            f"the baseline itself scores only {found.baseline_value:.3f} (perhaps {level.low:.3f}): a loss beyond "
-            f"{_least_level(criterion):g} could not show",
+            f"the baseline itself scores only {percent(found.baseline_value)} (perhaps {percent(level.low)}): a loss "
+            f"beyond {percent(_least_level(criterion))} could not show",
         )
     room = _room(criterion, found, statistics, draws)
     if room is not None and room.low <= criterion.margin:
@@ -239,11 +237,7 @@ def _scope(criterion: Criterion) -> str:
 
 
 def _show(criterion: Criterion, value: float | None) -> str:
-    if value is None:
-        return "unknown"
-    if criterion.metric in SHARE_METRICS | {"length_drift", "perplexity_increase"}:
-        return f"{100 * value:.3g} %"
-    return f"{value:.3g}" + (" nats" if criterion.metric in TOKEN_METRICS and "kl" in criterion.metric else "")
+    return "unknown" if value is None else harm(criterion.metric, value)
 
 
 def _bound(value: float | None, criterion: Criterion, word: str) -> str:

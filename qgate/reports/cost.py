@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from qgate.judge.units import number
 from qgate.reports.chart import Chart, colour_of, colours, specification
-from qgate.reports.words import labelled, number, share, size, summary_of, variants_of
+from qgate.reports.words import labelled, share, size, summary_of, variants_of
 from qgate.schemas.verdict import VerdictSheet
 
 

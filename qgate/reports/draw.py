@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from qgate.judge.units import harm
 from qgate.reports.chart import colour_of, specification
-from qgate.reports.words import harm, metric_words, share
+from qgate.reports.words import metric_words, share
 from qgate.schemas.verdict import Breakdown
 
 CROSSED = " × "

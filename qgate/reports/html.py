@@ -18,6 +18,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from qgate.judge import units
 from qgate.reports import pack, strip, words
 from qgate.reports.bundle import ReportBundle
 from qgate.reports.chart import colours
@@ -31,10 +32,10 @@ SCRIPTS = ("theme", "visible", "diff", "answers", "list", "detail", "figures", "
 LIBRARIES = ("vega.min.js", "vega-lite.min.js", "vega-interpreter.js")
 _FILTERS = (
     words.bounds,
-    words.number,
+    units.number,
     words.share,
     words.size,
-    words.harm,
+    units.harm,
     words.interval,
     words.metric_words,
     words.moment,

@@ -9,16 +9,15 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from qgate.judge.units import MISSING, number
 from qgate.reports.visible import clip, offset_of, one_line
 from qgate.reports.words import (
     EXIT_MEANING,
-    MISSING,
     criterion_name,
     exit_code,
     in_tier,
     interval,
     labelled,
-    number,
     precisions,
     share,
     size,

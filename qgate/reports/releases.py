@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from qgate.judge.releases import Change
+from qgate.judge.units import harm
 from qgate.reports.visible import one_line
-from qgate.reports.words import bounds, harm, share
+from qgate.reports.words import bounds, share
 
 COLUMNS = ("", "variant", "set", "what", "before", "after", "worse by", "interval")
 LEVELS = {"score_loss": "score", "defect_increase": "defects", "truncation_increase": "cut off"}

@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from qgate.judge.units import number
 from qgate.reports.fitted import Page, Parted
 from qgate.reports.visible import clip, offset_of, one_line
 from qgate.reports.words import (
@@ -23,7 +24,6 @@ from qgate.reports.words import (
     in_tier,
     labelled,
     not_passed,
-    number,
     precisions,
     share,
     size,

@@ -9,27 +9,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from qgate.errors import ExitCode
+from qgate.judge.units import MISSING, harm, number
 from qgate.schemas.recipe import BASELINE
 from qgate.schemas.run import Run
 from qgate.schemas.verdict import CriterionResult, Estimate, Example, TierVerdict, VariantVerdict, Verdict, VerdictSheet
 
-MISSING = "—"
 NOT_ALLOWED = "n.a."
 EXIT_MEANING = {
     ExitCode.PASS: "every tier's default variant passes",
     ExitCode.FAIL: "a tier's default variant fails",
     ExitCode.INCONCLUSIVE: "no tier fails, but at least one could not be settled",
 }
-_POINTS = frozenset(
-    {
-        "score_loss",
-        "worst_slice_score_loss",
-        "defect_increase",
-        "truncation_increase",
-        "probability_drop",
-    }
-)
-_NATS = frozenset({"kl_mean", "kl_p95", "kl_p99", "kl_p999", "garble_nll_increase"})
 
 
 def exit_code(sheet: VerdictSheet) -> ExitCode:
@@ -82,18 +72,6 @@ def in_tier(tier: TierVerdict, name: str) -> VariantVerdict | None:
     return next((variant for variant in tier.variants if variant.variant == name), None)
 
 
-def number(value: Any, digits: int = 3) -> str:
-    """`value` with `digits` significant digits at most; `—` where there is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return MISSING
-    if not math.isfinite(value):
-        return str(float(value))
-    if 100 <= abs(value) < 1e6:
-        return f"{value:.0f}"
-    short = f"{value:.{digits}g}"
-    return short if "e" not in short or not 1e-6 <= abs(value) < 1 else f"{value:.{digits + 4}f}".rstrip("0")
-
-
 def share(value: Any) -> str:
     """A share in per cent, `—` where there is none."""
     return f"{value:.1%}".replace("%", " %") if isinstance(value, int | float) and math.isfinite(value) else MISSING
@@ -112,15 +90,6 @@ def size(value: Any) -> str:
 def moment(stamp: str) -> str:
     """`2026-11-29 19:37:28 UTC`, of an ISO 8601 time with its zone."""
     return datetime.fromisoformat(stamp).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def harm(metric: str, value: float | None) -> str:
-    """A value of `metric` in its unit: percentage points, nats, or per cent."""
-    if value is None or not math.isfinite(value):
-        return MISSING if value is None else str(value)
-    if metric in _NATS:
-        return f"{number(value)} nats"
-    return f"{number(100 * value)} {'pp' if metric in _POINTS else '%'}"
 
 
 def interval(metric: str, estimate: Estimate) -> str:

@@ -41,8 +41,8 @@ def test_a_planted_regression_fails_and_says_so_with_numbers():
     assert tier.verdict is Verdict.FAIL
     assert tier.serve == "baseline"
     result = criterion(sheet)
-    assert tier.reason.startswith(f"score loss on facts {result.estimate.value:.3g} (95 % sure: at least ")
-    assert tier.reason.endswith("beyond the margin 0.05")
+    assert tier.reason.startswith(f"score loss on facts {100 * result.estimate.value:.3g} pp (95 % sure: at least ")
+    assert tier.reason.endswith("beyond the margin 5 pp")
 
 
 def test_a_pair_of_equals_passes_given_enough_items():

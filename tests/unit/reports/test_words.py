@@ -48,23 +48,7 @@ def test_exit_code(verdicts, code):
     assert words.exit_code(sample.sheet().model_copy(update={"tiers": tiers})) is code
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, "—"), ("x", "—"), (True, "—"), (0, "0"), (0.1, "0.1"), (1.30000001, "1.3"), (9.7246, "9.72"),
-        (331.8, "332"), (269030.4, "269030"), (2.5e7, "2.5e+07"), (0.00012345, "0.000123"), (1.2e-5, "0.000012"),
-        (-0.0371, "-0.0371"), (math.nan, "nan"), (math.inf, "inf"), (1e-9, "1e-09"),
-    ],
-)  # fmt: skip
-def test_numbers(value, text):
-    assert words.number(value) == text
-
-
-def test_units():
-    assert words.harm("score_loss", 0.02) == "2 pp"
-    assert words.harm("flip_rate", 0.093) == "9.3 %"
-    assert words.harm("kl_mean", 0.06) == "0.06 nats"
-    assert words.harm("kl_mean", None) == "—"
+def test_sizes_and_shares():
     assert words.size(163_512_320) == "164 MB"
     assert words.size(5.4e9) == "5.4 GB"
     assert words.size(None) == "—"

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import yaml
-from huggingface_hub import EvalResult, ModelCard, ModelCardData
+from huggingface_hub import EvalResult, ModelCardData
+from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from qgate.errors import ArtefactError
 from qgate.io.files import write_text
 
-FRONT_MATTER = re.compile(r"\s*---[ \t]*[\r\n]")
+_CARD = re.compile(r"\s*---[ \t]*\n(?P<front>.*?\n|)---[ \t]*(?:\n|\Z)(?P<body>.*)", re.DOTALL)
+_OPENED = re.compile(r"\s*---[ \t]*\n")
+_INDEX = re.compile(r"^model-index:.*\n(?:[ \t-].*\n|\n(?=[\n \t-]))*", re.MULTILINE)
 
 
 def update(path: Path, section: str, results: Sequence[Mapping[str, Any]], name: str) -> None:
@@ -21,27 +25,48 @@ def update(path: Path, section: str, results: Sequence[Mapping[str, Any]], name:
 
     `name` is the model's name in the index, where the card gives none. Raises ArtefactError, StoreError.
     """
-    card = _card(path)
-    data = card.data
-    assert isinstance(data, ModelCardData)
-    fresh = [EvalResult(**result) for result in results]
-    ours = {result.metric_name for result in fresh}
-    if fresh:
-        kept = [old for old in data.eval_results or [] if old.metric_name not in ours]
-        data.model_name = data.model_name or name
-        data.eval_results = kept + fresh
-    card.text = _placed(card.text, section)
-    write_text(path, str(card))
-
-
-def _card(path: Path) -> ModelCard:
     try:
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        return ModelCard(text if FRONT_MATTER.match(text) else f"---\n{{}}\n---\n{text}")
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        text = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
+        front, body = _parts(text.replace("\r\n", "\n"))
+        if results:
+            front = _indexed(front, [EvalResult(**result) for result in results], name)
+    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError) as error:
         raise ArtefactError(
             f"{path} is no model card that can be read: {error}", advice="mend its front matter, or move it away"
         ) from error
+    written = f"---\n{front}---\n{_placed(body, section)}"
+    write_text(path, written.replace("\n", "\r\n") if "\r\n" in text else written)
+
+
+def _parts(text: str) -> tuple[str, str]:
+    """The front matter's YAML, which ends its lines, and the words."""
+    if not _OPENED.match(text):
+        return "", text
+    found = _CARD.fullmatch(text)
+    if found is None:
+        raise ValueError("its front matter does not end")
+    return found["front"], found["body"]
+
+
+def _indexed(front: str, fresh: Sequence[EvalResult], name: str) -> str:
+    """The front matter with the results in its index; every other line as it was, where it is written a key a line."""
+    fields = yaml.safe_load(front) or {}
+    if not isinstance(fields, dict):
+        raise ValueError("its front matter is no mapping")  # noqa: TRY004
+    data = ModelCardData(**fields)
+    ours = {result.metric_name for result in fresh}
+    kept = [old for old in data.eval_results or [] if old.metric_name not in ours]
+    index = {"model-index": eval_results_to_model_index(data.model_name or name, [*kept, *fresh])}
+    placed = _INDEX.sub("", front) + _dump(index)
+    try:
+        is_whole = yaml.safe_load(placed) == fields | index
+    except yaml.YAMLError:
+        is_whole = False
+    return placed if is_whole else _dump(fields | index)
+
+
+def _dump(value: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True, width=inf)
 
 
 def _placed(text: str, section: str) -> str:

@@ -88,8 +88,9 @@ def test_a_new_card_holds_results_that_the_hub_reads(promoted: Promoted) -> None
 
 CARD = """\
 ---
-license: apache-2.0
+license: apache-2.0  # as the base
 base_model: org/model
+language: [en, no]  # Norwegian: the hub reads YAML 1.2
 tags:
 - chat
 model-index:
@@ -104,6 +105,9 @@ model-index:
     - type: accuracy
       value: 0.5
       name: Accuracy
+
+# said of training
+datasets: null
 ---
 # Mine
 
@@ -116,6 +120,8 @@ def test_a_card_keeps_all_else_and_is_written_again_in_place(promoted: Promoted)
     path.write_text(CARD, encoding="utf-8")
     written(promoted)
     first = path.read_text(encoding="utf-8")
+    assert [line for line in CARD.splitlines()[:10] if line not in first.splitlines()] == []
+    assert "\n\n# said of training\ndatasets: null\n" in first
     written(promoted)
     assert path.read_text(encoding="utf-8") == first
     card = ModelCard(first)
@@ -123,6 +129,29 @@ def test_a_card_keeps_all_else_and_is_written_again_in_place(promoted: Promoted)
     assert first.count("## Where it may serve") == 1
     assert {result.dataset_type for result in card.data.eval_results} == {"gsm8k", "tiny"}
     assert (card.data.model_name, card.data.base_model, card.data.license) == ("Mine", "org/model", "apache-2.0")
+
+
+@pytest.mark.parametrize(
+    "front",
+    ["{license: mit, model-index: [{name: Mine, results: []}]}\n", '"model-index": [{name: Mine, results: []}]\n'],
+)
+def test_a_card_that_is_written_otherwise_is_laid_anew(promoted: Promoted, front: str) -> None:
+    path = promoted.good / "README.md"
+    path.write_text(f"---\n{front}---\nWords.\n", encoding="utf-8")
+    written(promoted)
+    card = ModelCard.load(path)
+    assert (card.data.model_name, len(card.data.eval_results)) == ("Mine", 1)
+    assert card.text.startswith("Words.\n\n<!-- qgate: begin -->")
+
+
+def test_a_card_from_windows(promoted: Promoted) -> None:
+    path = promoted.good / "README.md"
+    path.write_bytes(b"\xef\xbb\xbf---\r\nlicense: mit\r\n---\r\nWords.\r\n")
+    written(promoted)
+    raw = path.read_bytes()
+    assert raw.startswith(b"---\r\nlicense: mit\r\nmodel-index:\r\n")
+    assert raw.count(b"\n") == raw.count(b"\r\n")
+    assert ModelCard(raw.decode()).data.license == "mit"
 
 
 def test_words_after_the_section_stay(promoted: Promoted) -> None:
@@ -133,7 +162,9 @@ def test_words_after_the_section_stay(promoted: Promoted) -> None:
     assert path.read_text(encoding="utf-8").endswith("<!-- qgate: end -->\n\nMore words.\n")
 
 
-@pytest.mark.parametrize("text", ["---\n- a list\n---\n", "---\na: [\n---\n", "---\nmodel-index: [1]\n---\n"])
+@pytest.mark.parametrize(
+    "text", ["---\n- a list\n---\n", "---\na: [\n---\n", "---\nmodel-index: [1]\n---\n", "---\nlicense: mit\n"]
+)
 def test_a_broken_card_is_left_alone(promoted: Promoted, text: str) -> None:
     (promoted.good / "README.md").write_text(text, encoding="utf-8")
     with pytest.raises(ArtefactError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby
+from pathlib import Path
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from qgate.errors import EvalsetError
 from qgate.io.score_log import read_scores
 from qgate.judge.observe import Beside, Place, came, observe
 from qgate.plan import GenerateStep, item_of
-from qgate.rooms.arms import Arm
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.rankings import ranked_rows
 from qgate.rooms.work import Work, key_of
@@ -39,7 +39,7 @@ def gather(prepared: Prepared, work: Work) -> Evidence:
         rows += _rows(prepared, work, [step for step, _ in arms], answers, nll)
     return Evidence(
         rows=(*rows, *ranked_rows(prepared, work)),
-        token_scores=_token_scores(work),
+        token_scores=_TokenScores(work),
         precisions={name: checkpoint.precision for name, checkpoint in work.checkpoints.items()},
         engine=prepared.engine.name,
         invalid={**prompts.differing(), **work.failures},
@@ -109,16 +109,22 @@ def _nll(work: Work) -> dict[tuple[str, int], dict[str, float]]:
     return found
 
 
-def _token_scores(work: Work) -> dict[str, dict[str, TokenScores]]:
-    found: dict[str, dict[str, TokenScores]] = {}
-    for (variant, replicate, _, _), arm in work.forced.items():
-        name = f"{variant}#{replicate}" if replicate else variant
-        found.setdefault(name, {}).update(_by_id(arm))
-    return found
+class _TokenScores(Mapping[str, Mapping[str, TokenScores]]):
+    """Read as they are asked for, one arm's at a time: nothing else is so large, and a stored verdict asks for none."""
 
+    def __init__(self, work: Work) -> None:
+        self._folders: dict[str, list[Path]] = {}
+        for (variant, replicate, _, _), arm in work.forced.items():
+            self._folders.setdefault(f"{variant}#{replicate}" if replicate else variant, []).append(arm.folder)
 
-def _by_id(arm: Arm) -> dict[str, TokenScores]:
-    return {scores.id: scores for scores in read_scores(arm.folder)}
+    def __getitem__(self, arm: str) -> dict[str, TokenScores]:
+        return {scores.id: scores for folder in self._folders[arm] for scores in read_scores(folder)}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._folders)
+
+    def __len__(self) -> int:
+        return len(self._folders)
 
 
 class _Prompts:

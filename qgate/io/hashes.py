@@ -23,7 +23,8 @@ def records(files: Iterable[Path]) -> dict[Path, FileRecord]:
     The ctime is what neither `touch -r` nor an unpacked archive can set back.
     """
     cache = home() / "cache" / "sha256.json"
-    known = read_object(cache)
+    files = list(files)
+    known = read_object(cache) if files else {}
     found: dict[Path, FileRecord] = {}
     fresh: dict[str, list[int | str]] = {}
     for file in files:

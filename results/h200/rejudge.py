@@ -21,7 +21,7 @@ from qgate.reports.table import read
 from qgate.schemas.evidence import Evidence
 from qgate.schemas.recipe import TOKEN_METRICS, Recipe
 from qgate.schemas.run import Run
-from qgate.schemas.verdict import CriterionResult, VerdictSheet
+from qgate.schemas.verdict import CriterionResult, Verdict, VerdictSheet
 
 RUN = Path(__file__).parent / "demo-vllm"
 RECIPE = Path(__file__).parents[2] / "recipes" / "demo-vllm.yaml"
@@ -48,6 +48,19 @@ def measured(told: VerdictSheet) -> dict[tuple[str, str], CriterionResult]:
     }
 
 
+def said(sheet: VerdictSheet) -> list[str]:
+    """Why what the answers settle did not pass, and the findings that need no token scores, as the judge words them."""
+    reasons = {
+        f"- {variant.variant} for {tier.tier}: {result.reason}": None
+        for tier in sheet.tiers
+        for variant in tier.variants
+        for result in variant.criteria
+        if result.metric not in TOKEN_METRICS and result.verdict is not Verdict.PASS
+    }
+    findings = [f"- {finding}" for finding in sheet.findings if "token scores" not in finding]
+    return ["## Why not", "", *reasons, "", "## Findings", "", *findings]
+
+
 def main() -> None:
     """Judge and write."""
     recipe = Recipe.model_validate(yaml.safe_load(RECIPE.read_text(encoding="utf-8")))
@@ -67,7 +80,9 @@ def main() -> None:
                     lines.append(line(tier.tier, variant.variant, result, "answers.parquet"))
     head = "| tier | variant | metric | harm | 95 % bounds | A/A floor | margin | verdict | from |\n|---|---|---|---|---|---|---|---|---|\n"
     text = (
-        f"# {run.run_id}, judged again\n\nMade by `python results/h200/rejudge.py`.\n\n{head}" + "\n".join(lines) + "\n"
+        f"# {run.run_id}, judged again\n\nMade by `python results/h200/rejudge.py`.\n\n{head}"
+        + "\n".join([*lines, "", *said(sheet)])
+        + "\n"
     )
     (RUN.parent / "rejudged.md").write_text(text, encoding="utf-8")
 

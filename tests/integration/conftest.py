@@ -5,7 +5,9 @@ QGATE_TEST_ALL_ENVS=1 builds the quantizing packages' environments (autoawq, aut
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,11 +15,14 @@ import pytest
 
 from qgate.commands.progress import QuietWatcher
 from qgate.errors import EnvError
-from qgate.io import env_build, envs
+from qgate.io import env_build, envs, tensors
+from qgate.io.tensor_data import TensorData
 from qgate.ports import Tool
 from qgate.rooms.obtain import GGUF_LOCK, dequantize
 from qgate.schemas.recipe import GgufSource
+from tests.unit.tiny_checkpoint import write_safetensors
 
+SHORT = 2
 GGUF = Path(__file__).parents[2] / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
@@ -45,6 +50,26 @@ def demo_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "fp16").mkdir()
     dequantize(GgufSource(gguf=GGUF), "float16", tool, folder / "fp16", folder)
     return folder / "fp16"
+
+
+@pytest.fixture(scope="session")
+def short_model(demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo model's first SHORT layers: what takes minutes takes seconds on it."""
+    folder = tmp_path_factory.mktemp("short")
+    stored = {
+        name: tensor
+        for name, tensor in tensors.read(demo_model).items()
+        if ".layers." not in name or int(name.split(".layers.")[1].split(".")[0]) < SHORT
+    }
+    data = TensorData(stored)
+    for file in demo_model.iterdir():
+        if file.suffix != ".safetensors":
+            shutil.copy(file, folder)
+    entries = {name: (tensor.dtype, tensor.shape) for name, tensor in stored.items()}
+    write_safetensors(folder / "model.safetensors", entries, {name: data.raw(name).tobytes() for name in stored})
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": SHORT}))
+    return folder
 
 
 @pytest.fixture(scope="session")

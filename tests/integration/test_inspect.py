@@ -5,55 +5,29 @@ Uses the locked environment `autoawq`; two layers of the model, a minute on two 
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from qgate.io import tensors
 from qgate.ports import Tool
 from qgate.rooms.inspect import inspect
-from tests.unit.tiny_checkpoint import write_safetensors
+from tests.integration.conftest import SHORT
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
 WORKERS = Path(__file__).parents[2] / "qgate" / "workers"
-LAYERS = 2
 QUANTIZATION = {"w_bit": 4, "q_group_size": 64, "zero_point": True, "version": "gemm"}
 
 
-@pytest.fixture(scope="module")
-def short(demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo model's first layers."""
-    folder = tmp_path_factory.mktemp("short")
-    stored = {
-        name: tensor
-        for name, tensor in tensors.read(demo_model).items()
-        if ".layers." not in name or int(name.split(".layers.")[1].split(".")[0]) < LAYERS
-    }
-    data = {}
-    for name, tensor in stored.items():
-        with tensor.file.open("rb") as stream:
-            stream.seek(tensor.start)
-            data[name] = stream.read(tensor.size_bytes)
-    for file in demo_model.iterdir():
-        if file.suffix != ".safetensors":
-            shutil.copy(file, folder)
-    write_safetensors(folder / "model.safetensors", {n: (t.dtype, t.shape) for n, t in stored.items()}, data)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": LAYERS}))
-    return folder
-
-
 def test_the_unmended_package_writes_weights_that_inspection_finds(
-    short: Path, package_tool: Callable[[str], Tool], tmp_path: Path
+    short_model: Path, package_tool: Callable[[str], Tool], tmp_path: Path
 ) -> None:
     tool = package_tool("autoawq")
     texts = [" ".join(f"Crate {n} stands in hall {n * k % 7}." for n in range(12)) for k in range(1, 5)]
     (tmp_path / "texts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     (tmp_path / "made").mkdir()
-    paths = {"model": short, "output": tmp_path / "made", "scratch": tmp_path / "scratch"}
+    paths = {"model": short_model, "output": tmp_path / "made", "scratch": tmp_path / "scratch"}
     paths |= {"progress_file": tmp_path / "progress.json", "calibration_file": tmp_path / "texts.jsonl"}
     request = {name: str(path) for name, path in paths.items()}
     request |= {"dtype": "float16", "sequence_length": 64, "seed": 0, "quantization": QUANTIZATION, "keep": ["lm_head"]}
@@ -61,11 +35,11 @@ def test_the_unmended_package_writes_weights_that_inspection_finds(
     script = str(Path(__file__).with_name("autoawq_unmended.py"))
     environment = os.environ | {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "20000000000"}
     subprocess.run([tool.python, script, tmp_path / "request.json", WORKERS], check=True, env=environment)
-    found = inspect(tmp_path / "made", short)
+    found = inspect(tmp_path / "made", short_model)
     assert not found.errors, "nothing of its form is wrong"
-    found = inspect(tmp_path / "made", short, weights=True)
+    found = inspect(tmp_path / "made", short_model, weights=True)
     (error,) = found.errors
     assert error.code == "weight-error"
-    assert error.num_places >= LAYERS
+    assert error.num_places >= SHORT
     assert found.layers[0].rounding_error is not None
     assert found.layers[0].relative_error > 4 * found.layers[0].rounding_error

@@ -4,7 +4,6 @@ Uses the locked environment `llmcompressor`. About two minutes on two idle cores
 """
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,10 @@ from qgate.rooms.precheck import VariantJob, precheck, quantized_layers, result_
 from qgate.rooms.quantize import quantize
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.recipe import Calibration
-from tests.unit.tiny_checkpoint import write_safetensors
+from tests.integration.conftest import SHORT
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
 GENERAL = Path(__file__).parents[2] / "recipes" / "calibration" / "general.jsonl"
-LAYERS = 2
 PROBE = """
 import json, sys
 import torch
@@ -62,27 +60,9 @@ def baseline(demo_model: Path) -> Checkpoint:
 
 
 @pytest.fixture(scope="module")
-def short(demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    """The demo model's first layers: every algorithm in seconds."""
-    folder = tmp_path_factory.mktemp("short")
-    stored = {
-        name: tensor
-        for name, tensor in tensors.read(demo_model).items()
-        if ".layers." not in name or int(name.split(".layers.")[1].split(".")[0]) < LAYERS
-    }
-    data = {}
-    for name, tensor in stored.items():
-        with tensor.file.open("rb") as stream:
-            stream.seek(tensor.start)
-            data[name] = stream.read(tensor.size_bytes)
-    entries = {name: (tensor.dtype, tensor.shape) for name, tensor in stored.items()}
-    for file in demo_model.iterdir():
-        if file.suffix != ".safetensors":
-            shutil.copy(file, folder)
-    write_safetensors(folder / "model.safetensors", entries, data)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": LAYERS}))
-    return checkpoint.read(folder, "baseline")
+def short(short_model: Path) -> Checkpoint:
+    """Every algorithm in seconds."""
+    return checkpoint.read(short_model, "baseline")
 
 
 def loss(of: Checkpoint, tool: Tool) -> float:
@@ -159,7 +139,7 @@ def test_calibrated_algorithms_read_their_texts_and_load_back_close_to_the_basel
     assert result.making.calibration["num_samples"] == 4
     assert 8 <= result.making.calibration["num_tokens"] <= 256
     progress = json.loads((tmp_path / "work" / "progress.json").read_text())
-    assert progress["done"] == progress["total"] == LAYERS * passes
+    assert progress["done"] == progress["total"] == SHORT * passes
     assert loss(result, llmcompressor) == pytest.approx(loss(short, llmcompressor), abs=0.5)
 
 

@@ -36,6 +36,8 @@ def primary(language: str) -> str:
 
 def ascii_digits(text: str) -> str:
     """Decimal digits of every script as 0–9: full-width, Arabic-Indic, Thai."""
+    if text.isascii():
+        return text
     return "".join(str(unicodedata.decimal(ch)) if not ch.isascii() and ch.isdecimal() else ch for ch in text)
 
 
@@ -44,7 +46,8 @@ def normalise(text: str) -> str:
 
     Arabic loses vowel marks and tatweel and writes alef, ya and ta marbuta one way; Russian ё reads е.
     """
-    text = "".join(ch for ch in unicodedata.normalize("NFKC", text) if unicodedata.category(ch) != "Cf")
+    if not text.isascii():
+        text = "".join(ch for ch in unicodedata.normalize("NFKC", text) if unicodedata.category(ch) != "Cf")
     text = _ARABIC_MARKS.sub("", ascii_digits(text).casefold()).translate(_FOLDS)
     return " ".join(text.split())
 

@@ -8,6 +8,7 @@ belong to none.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -68,7 +69,7 @@ class Stretch:
     @property
     def weight(self) -> float:
         """Letters, as letters of an alphabet: an ideograph or syllable says about as much as 2.5 of them."""
-        return self.num_letters * (2.5 if self.script in DENSE else 1.0)
+        return _weight(self.script, self.num_letters)
 
 
 def is_plain(text: str) -> bool:
@@ -109,7 +110,11 @@ def stretches(text: str) -> list[Stretch]:
 
 def weights(text: str) -> dict[str, float]:
     """Weight per script, in letters of an alphabet."""
-    total: dict[str, float] = {}
-    for stretch in words(text):
-        total[stretch.script] = total.get(stretch.script, 0.0) + stretch.weight
-    return total
+    letters: Counter[str] = Counter()
+    for match in _RUN.finditer(text):
+        letters[match.lastgroup or ""] += match.end() - match.start()
+    return {script: _weight(script, num) for script, num in letters.items()}
+
+
+def _weight(script: str, num_letters: int) -> float:
+    return num_letters * (2.5 if script in DENSE else 1.0)

@@ -11,7 +11,11 @@ from qgate.judge.criteria import ONE_SIDED, metric_of
 from qgate.judge.defects import DEFECTS
 from qgate.schemas.recipe import BASELINE, LM_EVAL, TOKEN_METRICS, Criterion, GgufSource, Recipe, Tier
 
-PRECISIONS = frozenset({"FP32", "FP16", "BF16", "FP8", "W8A8", "W8A16", "W4A16", "W4A8", "W4A4", "NVFP4", "MXFP4"})
+PRECISIONS = frozenset(
+    {
+        "FP32", "FP16", "BF16", "FP8", "W8A8", "W8A16", "W4A16", "W3A16", "W2A16", "W4A8", "W4A4", "NVFP4", "MXFP4",
+    }
+)  # fmt: skip
 
 Location = tuple[str | int, ...]
 
@@ -43,6 +47,9 @@ def _variants(recipe: Recipe) -> Iterator[Problem]:
             yield Problem(
                 ("variants", name, "checkpoint"), "a GGUF file is no variant for these engines", "give `path` or `hub`"
             )
+        stated = variant.precision
+        if stated is not None and not PRECISIONS.issuperset(stated.split("+")):
+            yield _unknown(("variants", name, "precision"), "precision", stated, sorted(PRECISIONS))
 
 
 def _evalsets(recipe: Recipe) -> Iterator[Problem]:
@@ -55,6 +62,8 @@ def _evalsets(recipe: Recipe) -> Iterator[Problem]:
             yield Problem(("evalsets", index, "name"), f"the evalset {name!r} is listed twice", "keep one of them")
         seen.add(name)
         for number, profile in enumerate(use.profiles or ()):
+            if profile in (use.profiles or ())[:number]:
+                yield Problem(("evalsets", index, "profiles", number), f"{profile!r} stands here twice", "keep one")
             if profile not in recipe.sampling:
                 yield _unknown(
                     ("evalsets", index, "profiles", number), "sampling profile", profile, list(recipe.sampling)

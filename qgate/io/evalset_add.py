@@ -48,12 +48,14 @@ def add(folder: Path, report: Repro, body: Body) -> Added:
     evalsets.verify(folder)
     path = folder / ITEMS
     data = path.read_bytes()
-    if value["id"] in {item.id for item in evalset_items.parse(data, str(path))}:
-        return _added(folder, str(value["id"]), is_new=False)
-    line = canonical_json(Item.model_validate(value).model_dump(exclude_none=True))
+    item = Item.model_validate(value)
+    for known in evalset_items.parse(data, str(path)):
+        if known.messages == item.messages:
+            return _added(folder, known.id, is_new=False)
+    line = canonical_json(item.model_dump(exclude_none=True))
     write_text(path, data.decode().rstrip("\n") + "\n" + line + "\n")
     evalsets.lock(folder)
-    return _added(folder, str(value["id"]), is_new=True)
+    return _added(folder, item.id, is_new=True)
 
 
 def _check_free(folder: Path) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from qgate.errors import EvalsetError
-from qgate.schemas.evalset import Item
+from qgate.schemas.evalset import Item, Message
 
 MOST_SHOWN = 8
 
@@ -45,22 +46,38 @@ def lines(data: bytes) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
+def told(error: ValidationError) -> list[ErrorDetails]:
+    """The faults of a pydantic error; a list is not said to be too short when it is its entries that are wrong."""
+    faults = error.errors(include_url=False)
+    inside = {fault["loc"][:depth] for fault in faults for depth in range(len(fault["loc"]))}
+    return [fault for fault in faults if fault["type"] != "too_short" or fault["loc"] not in inside]
+
+
 def describe(error: ValidationError) -> str:
     """A pydantic error in one line: `field: what is wrong; …`, without its links and the input's text."""
     parts = []
-    for fault in error.errors(include_url=False, include_input=False):
+    for fault in told(error):
         where = ".".join(str(step) for step in fault["loc"])
         parts.append(f"{where}: {fault['msg']}" if where else fault["msg"])
     return "; ".join(parts)
 
 
+def asked_again(line: int) -> str:
+    """Why the prompt of an earlier line is no further item: one answer would be counted as several pieces of evidence."""
+    return f"it asks what line {line} asks: the same prompt twice is no more evidence"
+
+
 def _inconsistencies(items: list[tuple[int, Item]], name: str) -> Iterator[str]:
-    """Ids used twice, twins of nothing, prompts that do not end with the user."""
+    """Ids and prompts used twice, twins of nothing, prompts that do not end with the user."""
     first: dict[str, int] = {}
+    asked: dict[tuple[Message, ...], int] = {}
     for number, item in items:
         if item.id in first:
             yield f"{name}:{number}: the id {item.id!r} is already used in line {first[item.id]}"
+        elif item.messages in asked:
+            yield f"{name}:{number}: {asked_again(asked[item.messages])}"
         first.setdefault(item.id, number)
+        asked.setdefault(item.messages, number)
     clean = {item.id for _, item in items if item.twin_of is None}
     for number, item in items:
         if item.twin_of is not None and item.twin_of not in clean:

@@ -61,7 +61,7 @@ def load(path: Path) -> LoadedIncident:
             f"cannot read the incident {path}: {error.strerror}", advice="`qgate repro new` makes one"
         ) from error
     try:
-        document = Document(path.name, parse(data, path.name, max_bytes=MAX_BYTES), IncidentError)
+        document = Document(path.name, parse(data, path.name, max_bytes=MAX_BYTES, finite=False), IncidentError)
     except RecipeError as error:
         raise IncidentError(error.message, advice="`qgate repro new` makes a valid one") from error
     incident = _alike(_without_secrets(_incident(document)))

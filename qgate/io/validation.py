@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,15 +10,29 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from qgate.crosscheck import Location, Problem
 from qgate.errors import PluginError, RecipeError, UserError
+from qgate.io.evalset_items import told
 from qgate.io.redact import redact
 from qgate.io.yaml_tree import Tree
+from qgate.schemas.recipe import NAME
 
 M = TypeVar("M", bound=BaseModel)
 Schema = dict[str, Any]
 MAX_SHOWN = 8
+WORDS = {
+    "bool_type": "needs true or false, without quotes",
+    "dict_type": "needs a mapping (`name: value`)",
+    "model_type": "needs a mapping (`name: value`)",
+    "float_type": "needs a number, without quotes",
+    "int_type": "needs a whole number, without quotes",
+    "path_type": "needs a path",
+    "string_type": "needs text; put it in quotes",
+    "tuple_type": "needs a list (`[a, b]`)",
+}
+"""Kinds of pydantic's errors in the words of somebody who writes YAML."""
 
 
 class Document:
@@ -30,9 +45,12 @@ class Document:
         self.error = error
 
     def validate(self, model: type[M], value: Any, at: Location) -> M:
-        """`value`, which stands at `at`, as a `model`. Raises `error`, by default RecipeError."""
+        """`value`, which stands at `at`, as a `model`. Raises `error`, by default RecipeError.
+
+        Strictly: `true` is no number, "0.05" is text. As JSON, in which a list may be a tuple and text a path.
+        """
         try:
-            return model.model_validate(value)
+            return model.model_validate_json(json.dumps(value), strict=True)
         except ValidationError as error:
             raise self.refusal(list(self._problems(error, model, at))) from error
 
@@ -57,7 +75,7 @@ class Document:
         return f"{self.name}, line {self.tree.line(problem.location)}{field}: {problem.message}{fix}"
 
     def _problems(self, error: ValidationError, model: type[BaseModel], at: Location) -> Iterator[Problem]:
-        for detail in error.errors():
+        for detail in told(error):
             is_about_key = detail["type"] in {"missing", "extra_forbidden"}
             location = self._location((*at, *detail["loc"]), keep_last=is_about_key)
             last = detail["loc"][-1] if detail["loc"] else ""
@@ -69,7 +87,7 @@ class Document:
             elif detail["type"] == "missing":
                 yield Problem(location, f"the field `{last}` is missing")
             else:
-                yield Problem(location, _worded(detail["msg"], detail["input"]))
+                yield Problem(location, _worded(detail))
 
     def _location(self, location: Location, *, keep_last: bool) -> Location:
         """`location` without the parts that name union members and are no fields of the document."""
@@ -100,8 +118,12 @@ def reason(error: ValidationError) -> str:
     return error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
 
 
-def _worded(message: str, found: Any) -> str:
-    message = message.removeprefix("Value error, ")
+def _worded(detail: ErrorDetails) -> str:
+    found, message = detail["input"], WORDS.get(detail["type"], detail["msg"].removeprefix("Value error, "))
+    if detail.get("ctx", {}).get("pattern") == NAME:
+        message = (
+            "a name has lower-case letters, digits, dots, hyphens and underscores, and starts with one of the first two"
+        )
     message = re.sub(
         r"^\w+ should have at (\w+) (\d+) items? after validation, not (\d+)", r"needs at \1 \2, has \3", message
     )

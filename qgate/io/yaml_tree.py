@@ -1,10 +1,13 @@
 """YAML text in, plain values and the line of every field out. Pure but for PyYAML; refuses what could hurt.
 
-Duplicate keys, alias bombs, cycles and tags that build objects are errors; every error names its line.
+Duplicate keys, merge keys, alias bombs, cycles, tags that build objects and numbers that say one thing to a person and
+another to YAML 1.1 are errors; every error names its line.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +18,9 @@ from qgate.errors import RecipeError
 MAX_BYTES = 1 << 20
 MAX_NODES = 100_000
 MAX_DEPTH = 50
+MERGE = "tag:yaml.org,2002:merge"
+DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9_]*|[0-9_]*\.[0-9_]*([eE][-+]?[0-9]+)?)")
+"""What YAML 1.1 reads as people do: not 010 (8), 0x10 (16) or 1:30 (90)."""
 
 Path = tuple[str | int, ...]
 
@@ -33,8 +39,8 @@ class Tree:
         return self.lines.get(path, 1)
 
 
-def parse(data: bytes, name: str, *, max_bytes: int = MAX_BYTES) -> Tree:
-    """Parse UTF-8 YAML. `name` is the file's name for messages. Raises RecipeError."""
+def parse(data: bytes, name: str, *, max_bytes: int = MAX_BYTES, finite: bool = True) -> Tree:
+    """Parse UTF-8 YAML. `name` is the file's name for messages; `finite`: NaN and infinity are errors. Raises RecipeError."""
     if len(data) > max_bytes:
         raise RecipeError(f"{name} is {len(data)} bytes; it may have at most {max_bytes}")
     try:
@@ -53,7 +59,7 @@ def parse(data: bytes, name: str, *, max_bytes: int = MAX_BYTES) -> Tree:
     if root is None:
         raise RecipeError(f"{name} is empty", advice="`qgate init` writes a commented starter")
     _Weigher(name).weigh(root, 0)
-    reader = _Reader(name, yaml.SafeLoader(""))
+    reader = _Reader(name, yaml.SafeLoader(""), finite)
     return Tree(reader.read(root, ()), reader.lines)
 
 
@@ -99,9 +105,10 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
 class _Reader:
     """Builds plain values from nodes and remembers lines."""
 
-    def __init__(self, name: str, loader: yaml.SafeLoader) -> None:
+    def __init__(self, name: str, loader: yaml.SafeLoader, finite: bool) -> None:
         self.name = name
         self.loader = loader
+        self.finite = finite
         self.lines: dict[Path, int] = {}
 
     def read(self, node: yaml.Node, path: Path) -> Any:
@@ -115,11 +122,8 @@ class _Reader:
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            key, line = self._scalar(key_node), key_node.start_mark.line + 1
-            if not isinstance(key, str):
-                raise RecipeError(
-                    f"{self.name}, line {line}: the field name {key!r} is not text", advice="put it in quotes"
-                )
+            line = key_node.start_mark.line + 1
+            key = self._key(key_node, line)
             if key in found:
                 first = self.lines[(*path, key)]
                 raise RecipeError(
@@ -129,12 +133,41 @@ class _Reader:
             self.lines[(*path, key)] = line
         return found
 
+    def _key(self, node: yaml.Node, line: int) -> str:
+        if node.tag == MERGE:
+            raise RecipeError(
+                f"{self.name}, line {line}: merge keys (`<<`) are not read",
+                advice="write the fields out, or alias a whole value",
+            )
+        key = self._scalar(node) if isinstance(node, yaml.ScalarNode) else None
+        if not isinstance(key, str):
+            told = repr(key) if isinstance(node, yaml.ScalarNode) else "of several values"
+            raise RecipeError(f"{self.name}, line {line}: the field name {told} is not text", advice="put it in quotes")
+        return key
+
     def _scalar(self, node: yaml.Node) -> Any:
         try:
             value = self.loader.construct_object(node)
+            if isinstance(
+                value, str
+            ):  # JSON writes what lies beyond 16 bits as a pair of halves, which YAML leaves apart
+                value = value.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError as error:
+            line = node.start_mark.line + 1
+            raise RecipeError(f"{self.name}, line {line}: a lone surrogate, which is no character") from error
         except (yaml.YAMLError, ValueError) as error:
             raise RecipeError(f"{self.name}, line {node.start_mark.line + 1}: {_problem_of(error)}") from error
+        if type(value) in {int, float}:
+            self._check_number(value, node)
         return value if value is None or isinstance(value, str | int | float | bool) else str(node.value)
+
+    def _check_number(self, value: float, node: yaml.Node) -> None:
+        here = f"{self.name}, line {node.start_mark.line + 1}: {node.value}"
+        if not math.isfinite(value):
+            if self.finite:
+                raise RecipeError(f"{here} is no finite number")
+        elif not DECIMAL.fullmatch(node.value):
+            raise RecipeError(f"{here} would be read as {value}", advice="write it as a plain decimal; text in quotes")
 
 
 def _problem_of(error: Exception) -> str:

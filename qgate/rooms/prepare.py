@@ -161,6 +161,7 @@ def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher, find_tool: Fi
     tool = NO_TOOL if spec is None else find_tool(spec)
     by_use = {use.name: evalsets.load(use, loaded.base) for use in recipe.evalsets if use.lm_eval is None}
     sets = {evalset_name(name): evalset for name, evalset in by_use.items()}
+    _check_names(by_use)
     check_scopes(recipe, sets, complete=len(by_use) == len(recipe.evalsets))
     steps = plan(recipe, by_use)
     return Prepared(
@@ -202,6 +203,23 @@ def claim_folder(prepared: Prepared) -> Prepared:
 def requests_by_id(steps: Plan) -> dict[str, GenerateRequest]:
     """Every answer that a plan wants, by its request's id."""
     return {request.id: request for step in steps.generate for request in step.requests}
+
+
+def _check_names(by_use: Mapping[str, Evalset]) -> None:
+    """Refuse a folder called otherwise than its set, and one set under two names. Raises EvalsetError."""
+    seen: dict[str, str] = {}
+    for use, evalset in by_use.items():
+        if evalset.name != evalset_name(use):
+            raise EvalsetError(
+                f"the folder of evaluation set {use!r} holds a set called {evalset.name!r}",
+                advice=f"call the folder {evalset.name!r}: criteria, answers and reports name a set by it",
+            )
+        if evalset.sha256 in seen:
+            raise EvalsetError(
+                f"the evaluation sets {seen[evalset.sha256]!r} and {use!r} are the same bytes",
+                advice="keep one: the same items twice are no more evidence",
+            )
+        seen[evalset.sha256] = use
 
 
 def check_scopes(recipe: Recipe, sets: Mapping[str, Evalset], *, complete: bool) -> None:

@@ -17,7 +17,8 @@ BASELINE = "baseline"
 LM_EVAL = "lm-eval"
 """Sampling profile of answers to lm-eval's tasks, which say themselves how they sample."""
 
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$", description="Lower-case letters, digits, . _ -")]
+NAME = r"^[a-z0-9][a-z0-9._-]{0,62}$"
+Name = Annotated[str, Field(pattern=NAME, description="Lower-case letters, digits, . _ -")]
 EnvName = Annotated[
     str, Field(description="`current` (this Python), the name of a lock (`llmcompressor`), or a path to a python")
 ]
@@ -62,7 +63,8 @@ class GgufSource(Frozen):
 def _source_kind(value: Any) -> str | None:
     """The one key that tells the sources apart."""
     keys = value if isinstance(value, dict) else getattr(type(value), "model_fields", {})
-    return next((kind for kind in ("hub", "path", "gguf") if kind in keys), None)
+    kinds = [kind for kind in ("hub", "path", "gguf") if kind in keys]
+    return kinds[0] if len(kinds) == 1 else None
 
 
 Source = Annotated[
@@ -191,24 +193,18 @@ class EvalsetUse(Frozen):
     limit: int | None = Field(
         default=None, ge=1, description="Only so many items, spread evenly over kinds and languages"
     )
-    where: dict[str, tuple[str, ...]] = Field(
+    where: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(
         default_factory=dict, description="Only items whose slice has one of these values, e.g. {length: [1k, 2k]}"
     )
     max_tokens: int | None = Field(default=None, ge=1, description="Overrides the profile's max_tokens for this set")
-    profiles: tuple[str, ...] | None = Field(default=None, description="Only these sampling profiles; default: all")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _named(cls, value: Any) -> Any:
-        """A set of one lm-eval task is called like the task."""
-        if isinstance(value, dict) and not value.get("name"):
-            tasks = value["lm_eval"].get("tasks") if isinstance(value.get("lm_eval"), dict) else None
-            if isinstance(tasks, (list, tuple)) and len(tasks) == 1:
-                return value | {"name": tasks[0]}
-        return value
+    profiles: tuple[str, ...] | None = Field(
+        default=None, min_length=1, description="Only these sampling profiles; default: all"
+    )
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
+        if not self.name and self.lm_eval is not None and len(self.lm_eval.tasks) == 1:
+            object.__setattr__(self, "name", self.lm_eval.tasks[0])  # a set of one task is called like it
         if not self.name:
             raise ValueError("give `name`: a set's, or what to call these `lm_eval` tasks")
         if self.lm_eval is not None:
@@ -230,7 +226,9 @@ class SamplingProfile(Frozen):
     presence_penalty: float = Field(default=0.0, ge=-2, le=2, description="0 is off")
     frequency_penalty: float = Field(default=0.0, ge=-2, le=2, description="0 is off")
     max_tokens: int = Field(ge=1, le=131_072, description="Longest answer in tokens")
-    seeds: tuple[int, ...] = Field(min_length=1, description="One answer per item and seed")
+    seeds: tuple[Annotated[int, Field(ge=0, lt=2**63)], ...] = Field(
+        min_length=1, description="One answer per item and seed; vLLM takes a negative one as none"
+    )
 
     @model_validator(mode="after")
     def _distinct_seeds(self) -> Self:

@@ -1,6 +1,7 @@
 """The whole pipeline on the fake engine: verdicts, caching, resuming, faults. Real store, sets, judge and reports."""
 
 import json
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -365,6 +366,23 @@ def test_a_slice_that_no_item_is_in_is_refused_before_anything_runs(
 ) -> None:
     path = made(tmp_path, tiers__chat__criteria=[criterion | {"margin": 0.1}])
     with pytest.raises(EvalsetError, match=said):
+        prepare(recipe.load(path), tmp_path / "results", Watcher())
+
+
+def test_a_folder_called_otherwise_than_its_set_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    path = made(tmp_path)
+    (tmp_path / "tiny").rename(tmp_path / "mine")
+    path.write_text(path.read_text().replace("./tiny", "./mine"))
+    with pytest.raises(EvalsetError, match=r"folder of evaluation set './mine' holds a set called 'tiny'"):
+        prepare(recipe.load(path), tmp_path / "results", Watcher())
+
+
+def test_one_set_under_two_names_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    path = made(tmp_path, evalsets=[{"name": "./tiny"}, {"name": "./copy"}])
+    shutil.copytree(tmp_path / "tiny", tmp_path / "copy")
+    manifest = tmp_path / "copy" / "evalset.yaml"
+    manifest.write_text(manifest.read_text().replace("name: tiny", "name: copy"))
+    with pytest.raises(EvalsetError, match=r"'./tiny' and './copy' are the same bytes"):
         prepare(recipe.load(path), tmp_path / "results", Watcher())
 
 

@@ -43,7 +43,8 @@ def test_questions_become_items_that_score_their_answer(tmp_path: Path) -> None:
 
 
 def test_recorded_requests_keep_every_field_aside(tmp_path: Path) -> None:
-    batch = {"custom_id": "r7", "method": "POST", "url": "/v1/chat/completions", "body": BODY}
+    other = BODY | {"messages": [{"role": "user", "content": "another"}]}
+    batch = {"custom_id": "r7", "method": "POST", "url": "/v1/chat/completions", "body": other}
     make(tmp_path, BODY, batch)
     first, second = evalsets.load(EvalsetUse(name="mine"), tmp_path).items
     assert (first.max_tokens, second.id) == (32, "r7")
@@ -121,7 +122,7 @@ def test_a_bad_line_is_named_and_nothing_is_written(tmp_path: Path, line: Any, e
 
 
 def test_every_bad_line_is_named_once_and_the_good_ones_can_be_kept(tmp_path: Path) -> None:
-    lines = [part for line, _ in BAD for part in (line, QUESTION)]
+    lines = [part for at, (line, _) in enumerate(BAD) for part in (line, QUESTION | {"prompt": f"Say {at}."})]
     with pytest.raises(EvalsetError) as caught:
         make(tmp_path, *lines)
     numbers = [str(2 * number + 1) for number in range(len(BAD))]
@@ -135,6 +136,11 @@ def test_every_bad_line_is_named_once_and_the_good_ones_can_be_kept(tmp_path: Pa
 def test_an_id_used_twice_is_a_bad_line(tmp_path: Path) -> None:
     with pytest.raises(EvalsetError, match=r"in\.jsonl:2: its id is already used in line 1"):
         make(tmp_path, QUESTION | {"id": "a"}, QUESTION | {"id": "a"})
+
+
+def test_a_prompt_asked_twice_is_a_bad_line(tmp_path: Path) -> None:
+    with pytest.raises(EvalsetError, match=r"in\.jsonl:2: it asks what line 1 asks: .* no more evidence"):
+        make(tmp_path, BODY, {"custom_id": "r2", "body": BODY})
 
 
 def test_a_folder_in_use_or_a_bad_name_is_refused(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from qgate.schemas.recipe import EvalsetUse
 def item(name: str = "a", **changes: Any) -> dict[str, Any]:
     value = {
         "id": name,
-        "messages": [{"role": "user", "content": "Say yes."}],
+        "messages": [{"role": "user", "content": f"Say yes, {name}."}],
         "kind": "copy",
         "language": "en",
         "difficulty": 1,
@@ -104,6 +104,11 @@ def test_every_changed_or_missing_file_is_named(tmp_path: Path) -> None:
         (jsonl(item("a"), item("b", twin_of="c")), "items.jsonl:2: `twin_of` names 'c'"),
         (jsonl(item("a"), item("b", twin_of="a"), item("c", twin_of="b")), "items.jsonl:3: `twin_of` names 'b'"),
         (jsonl(item("a", messages=[{"role": "assistant", "content": "x"}])), "items.jsonl:1: the last message"),
+        (jsonl(item("a"), item("a") | {"id": "b"}), "items.jsonl:2: it asks what line 1 asks"),
+        (
+            jsonl(item("a", messages=[{"role": "tool", "content": "x"}])),
+            "role: Input should be 'system', 'user' or 'assistant' |",
+        ),
         (b"\xef\xbb\xbf" + jsonl(item("a")), "items.jsonl:1:"),
     ],
 )

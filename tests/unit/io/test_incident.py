@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -219,7 +220,16 @@ def test_a_key_in_place_of_its_variables_name_is_refused_and_not_repeated(key: s
     assert key not in caught.value.message
 
 
+def test_an_answer_may_hold_what_was_no_number(tmp_path: Path) -> None:
+    answer = "answer: {choices: [{text: '!!', logprobs: {token_logprobs: [.nan, -.inf]}}]}"
+    found = read(tmp_path, GOOD.replace("title: Garbage", answer)).incident.answer
+    assert isinstance(found, dict)
+    nan, inf = found["choices"][0]["logprobs"]["token_logprobs"]
+    assert math.isnan(nan)
+    assert inf == -math.inf
+
+
 def test_a_field_of_several_types_is_named_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(IncidentError) as caught:
         read(tmp_path, GOOD.replace("title: Garbage", "answer: 5"))
-    assert "incident.yaml, line 3, answer: input should be a valid string (found 5)" in caught.value.message
+    assert "incident.yaml, line 3, answer: needs text; put it in quotes (found 5)" in caught.value.message

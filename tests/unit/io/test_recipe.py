@@ -44,8 +44,19 @@ CASES: list[tuple[dict[str, Any], str, list[str]]] = [
     ({"tiers__chat__criteria": [{"metric": "defect_rate", "margin": 0.1, "defects": ["loop"]}]}, "defect", ["defects[0]"]),
     ({"tiers__chat__criteria": [{"metric": "defect_increase", "margin": 2}]}, "points", ["criteria[0].margin", "0.02"]),
     ({"tiers__chat__criteria": [{"metric": "top1_disagreement", "margin": 1}]}, "never fails", ["criteria[0].margin", "never"]),
-    ({"tiers__chat__criteria": [{"metric": "kl_mean", "margin": float("inf")}]}, "endless margin", ["margin", "finite"]),
-    ({"tiers__chat__criteria": [{"metric": "kl_mean", "margin": float("nan")}]}, "no margin", ["criteria[0].margin"]),
+    ({"tiers__chat__criteria": [{"metric": "kl_mean", "margin": float("inf")}]}, "endless margin", [".inf is no finite"]),
+    ({"tiers__chat__criteria": [{"metric": "kl_mean", "margin": float("nan")}]}, "no margin", [".nan is no finite"]),
+    ({"tiers__chat__criteria": [{"metric": "kl_mean", "margin": "0.1"}]}, "text margin", ["needs a number, without quotes"]),
+    ({"sampling__greedy__temperature": False}, "boolean number", ["sampling.greedy.temperature: needs a number"]),
+    ({"sampling__greedy__seeds": [-1]}, "no seed to vLLM", ["sampling.greedy.seeds[0]", "(found -1)"]),
+    ({"token_evidence": {"enabled": "no"}}, "text switch", ["token_evidence.enabled: needs true or false"]),
+    ({"engine__options": {"loop": "0.5"}}, "text option", ["engine.options.loop: needs a number"]),
+    ({"model": {"hub": "a/b", "revision": "c", "path": "d"}}, "two sources", ["give one of `hub`"]),
+    ({"variants": ["w8a8"]}, "list of variants", ["variants: needs a mapping"]),
+    ({"variants__W8A8": {"checkpoint": {"path": "x"}}}, "upper case", ["variants.W8A8: a name has lower-case letters"]),
+    ({"variants__w8a8__precision": "W9A9"}, "precision", ["variants.w8a8.precision", "no precision named 'W9A9'"]),
+    ({"evalsets": [{"name": "./tiny", "profiles": []}]}, "no profile", ["evalsets[0].profiles: needs at least 1"]),
+    ({"evalsets": [{"name": "./tiny", "profiles": ["greedy"] * 2}]}, "profile twice", ["profiles[1]", "twice"]),
     ({"token_evidence": {"enabled": False}, "tiers__chat__criteria": [{"metric": "kl_mean", "margin": 0.1}]}, "tokens", ["off"]),
 ]  # fmt: skip
 
@@ -57,6 +68,12 @@ def test_mistakes(tmp_path: Path, changes: dict[str, Any], name: str, said: list
     shown = f"{caught.value.message} {caught.value.advice or ''}"
     for part in ["recipe.yaml, line ", *said]:
         assert part in shown, shown
+
+
+def test_a_list_is_not_called_short_when_its_entry_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError) as caught:
+        load(write(tmp_path, small(evalsets=[{"name": 7}])))
+    assert caught.value.message == "recipe.yaml, line 13, evalsets[0].name: needs text; put it in quotes (found 7)"
 
 
 def test_line_is_the_fields_own(tmp_path: Path) -> None:

@@ -17,6 +17,15 @@ def test_dates_and_other_types_stay_text() -> None:
     assert parse(b"a: 2026-01-01\n", "r.yaml").value == {"a": "2026-01-01"}
 
 
+def test_numbers_as_people_write_them() -> None:
+    text = "[0, -1, +2, 1_000, 0.05, .5, -0.0, 1., 1.5e-3, 1.5e+3, 1e-3]"
+    assert parse(text.encode(), "r.yaml").value == [0, -1, 2, 1000, 0.05, 0.5, -0.0, 1.0, 0.0015, 1500.0, "1e-3"]
+
+
+def test_the_halves_of_a_character_are_joined() -> None:
+    assert parse(b'a: "\\ud83d\\ude00"\n', "r.yaml").value == {"a": "\N{GRINNING FACE}"}
+
+
 def test_aliases_are_followed() -> None:
     assert parse(b"a: &x {k: 1}\nb: *x\n", "r.yaml").value == {"a": {"k": 1}, "b": {"k": 1}}
 
@@ -39,6 +48,12 @@ BOMB = b"a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(
         (b"[" * 200 + b"]" * 200, "nested deeper"),
         (b"[" * 20_000 + b"]" * 20_000, "nested too deeply"),
         (b"1: x\n", "field name 1 is not text"),
+        (b"? [a]\n: x\n", "field name of several values is not text"),
+        (b"a: 1\n<<: {b: 2}\n", "line 2: merge keys (`<<`) are not read"),
+        (b"a: 010\n", "line 1: 010 would be read as 8"),
+        (b"a: 1:30\n", "line 1: 1:30 would be read as 90"),
+        (b"a: [.inf]\n", "line 1: .inf is no finite number"),
+        (b'a: "\\ud800"\n', "line 1: a lone surrogate"),
         (b"a: !!python/object/apply:os.system [x]\n", ""),
         (b"x" * (2 << 20), "at most"),
     ],

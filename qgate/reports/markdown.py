@@ -13,10 +13,10 @@ from qgate.judge.units import MISSING, number
 from qgate.reports.visible import clip, offset_of, one_line
 from qgate.reports.words import (
     EXIT_MEANING,
+    NOT_ALLOWED,
     criterion_name,
     exit_code,
     in_tier,
-    interval,
     labelled,
     precisions,
     share,
@@ -28,7 +28,7 @@ from qgate.reports.words import (
     worst_examples,
 )
 from qgate.schemas.run import Run
-from qgate.schemas.verdict import CriterionResult, Example, VariantVerdict, Verdict, VerdictSheet
+from qgate.schemas.verdict import Example, VariantVerdict, Verdict, VerdictSheet
 
 NUM_EXAMPLES = 3
 CLIP_CHARACTERS = 160
@@ -50,7 +50,7 @@ _COST: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("Score", "mean_score", share),
     ("Defects", "defect_share", share),
     ("tok/s", "tokens_per_s", number),
-    ("KL", "kl_mean", number),
+    ("KL, nats", "kl_mean", number),
     ("Top-1", "top1_agreement", share),
 )
 
@@ -115,7 +115,7 @@ def _head(run: Run, sheet: VerdictSheet) -> str:
     lines = [f"## qgate: {escape(sheet.recipe)}", ""]
     for tier in sheet.tiers:
         mark = _MARK.get(tier.verdict, tier.verdict.value)
-        lines.append(f"- {mark}: **{escape(tier_sentence(tier, precision))}**. {escape(tier.reason)}")
+        lines.append(f"- {mark}: **{escape(tier_sentence(tier, precision))}**\\\n  {escape(tier.reason)}")
     return "\n".join(lines) if sheet.tiers else f"{lines[0]}\n\n**Nothing was judged.**"
 
 
@@ -125,37 +125,38 @@ def _matrix(run: Run, sheet: VerdictSheet) -> str:
     for tier in sheet.tiers:
         words = [verdict_word(in_tier(tier, name)) for name in names]
         rows.append([f"**{escape(tier.tier)}**", *(_MARK.get(word, word) for word in words)])
-    return grid(["Tier", *(escape(labelled(name, precision)) for name in names)], rows) if rows else ""
+    if not rows:
+        return ""
+    table = grid(["Tier", *(escape(labelled(name, precision)) for name in names)], rows)
+    explained = (
+        f"\n\n{NOT_ALLOWED}: the tier does not allow this variant." if any(NOT_ALLOWED in row for row in rows) else ""
+    )
+    return table + explained
 
 
 def _reasons(sheet: VerdictSheet) -> str:
+    """A row per variant and criterion that did not pass, FAIL first, with the tiers where it holds."""
     grouped: dict[tuple[str, ...], list[str]] = {}
     for tier in sheet.tiers:
         for variant in tier.variants:
             for cells in _not_passed(variant) if variant.allowed else ():
                 grouped.setdefault(cells, []).append(tier.tier)
     rows = [[*cells[:2], escape(", ".join(tiers)), *cells[2:]] for cells, tiers in grouped.items()]
-    table = grid(["Verdict", "Variant", "Tiers", "Criterion", "Estimate and interval", "Reason"], rows)
+    rows.sort(key=lambda row: row[0] != _MARK[Verdict.FAIL])
+    table = grid(["Verdict", "Variant", "Tiers", "Criterion", "Reason"], rows)
     return f"### What did not pass\n\n{table}" if rows else ""
 
 
 def _not_passed(variant: VariantVerdict) -> list[tuple[str, ...]]:
     """A line per criterion that did not pass; the variant's own reason where no criterion says why."""
-    lines = [_criterion(variant.variant, each) for each in variant.criteria if each.verdict is not Verdict.PASS]
-    if lines or variant.verdict is Verdict.PASS:
-        return lines
-    mark = _MARK.get(variant.verdict, variant.verdict.value)
-    return [(mark, escape(variant.variant), MISSING, MISSING, escape(variant.reason))]
-
-
-def _criterion(variant: str, criterion: CriterionResult) -> tuple[str, ...]:
-    return (
-        _MARK.get(criterion.verdict, criterion.verdict.value),
-        escape(variant),
-        escape(criterion_name(criterion)),
-        escape(interval(criterion.metric, criterion.estimate)),
-        escape(criterion.reason),
-    )
+    failed = [each for each in variant.criteria if each.verdict is not Verdict.PASS]
+    lines = [(each.verdict, escape(criterion_name(each)), each.reason) for each in failed]
+    if not lines and variant.verdict is not Verdict.PASS:
+        lines = [(variant.verdict, MISSING, variant.reason)]
+    return [
+        (_MARK.get(verdict, verdict.value), escape(variant.variant), name, escape(reason))
+        for verdict, name, reason in lines
+    ]
 
 
 def _cost(run: Run, sheet: VerdictSheet) -> str:

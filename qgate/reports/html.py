@@ -61,7 +61,7 @@ def json_in_html(value: Any) -> Markup:
 def _context(bundle: ReportBundle) -> dict[str, Any]:
     run, sheet = bundle.run, bundle.sheet
     precision = words.precisions(run, sheet)
-    code = words.exit_code(sheet)
+    code = sheet.exit_code
     packed = pack.pack(bundle)
     return {
         "run": run,

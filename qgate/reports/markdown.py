@@ -15,7 +15,6 @@ from qgate.reports.words import (
     EXIT_MEANING,
     NOT_ALLOWED,
     criterion_name,
-    exit_code,
     in_tier,
     labelled,
     precisions,
@@ -191,7 +190,7 @@ def _example(example: Example) -> list[str]:
 
 
 def _foot(run: Run, sheet: VerdictSheet) -> str:
-    code = exit_code(sheet)
+    code = sheet.exit_code
     return (
         f"Run {escape(run.run_id)} · engine {escape(sheet.engine)} · exit code {code.value}: {EXIT_MEANING[code]}. "
         "The whole evidence is in report.html beside this file."

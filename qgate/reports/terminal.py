@@ -20,7 +20,6 @@ from qgate.reports.visible import clip, offset_of, one_line
 from qgate.reports.words import (
     EXIT_MEANING,
     NOT_ALLOWED,
-    exit_code,
     in_tier,
     labelled,
     not_passed,
@@ -186,7 +185,7 @@ def _findings(run: Run, sheet: VerdictSheet) -> Iterator[RenderableType]:
 
 
 def _foot(run: Run, sheet: VerdictSheet, folder: str | None) -> RenderableType:
-    code = exit_code(sheet)
+    code = sheet.exit_code
     where = f"{folder or f'runs/{run.run_id}'}/report.html"
     rows = (
         (_words("report", "dim"), _words(where)),

@@ -22,14 +22,6 @@ EXIT_MEANING = {
 }
 
 
-def exit_code(sheet: VerdictSheet) -> ExitCode:
-    """The exit code that `sheet` stands for; a sheet without tiers decided nothing and is INCONCLUSIVE."""
-    verdicts = {tier.verdict for tier in sheet.tiers}
-    if Verdict.FAIL in verdicts:
-        return ExitCode.FAIL
-    return ExitCode.PASS if verdicts == {Verdict.PASS} else ExitCode.INCONCLUSIVE
-
-
 def variants_of(sheet: VerdictSheet) -> tuple[str, ...]:
     """Every variant that a tier speaks of, in the order of the sheet, the baseline first where it is there."""
     names = dict.fromkeys(variant.variant for tier in sheet.tiers for variant in tier.variants)

@@ -45,7 +45,7 @@ def test_what_a_tier_may_serve(changes, sentence):
 )
 def test_exit_code(verdicts, code):
     tiers = tuple(tier(verdict=Verdict(verdict)) for verdict in verdicts)
-    assert words.exit_code(sample.sheet().model_copy(update={"tiers": tiers})) is code
+    assert sample.sheet().model_copy(update={"tiers": tiers}).exit_code is code
 
 
 def test_sizes_and_shares():

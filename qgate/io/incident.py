@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from qgate.crosscheck import Problem
 from qgate.errors import IncidentError, RecipeError
 from qgate.io.files import write_text
+from qgate.io.recipe import absolute_source
 from qgate.io.redact import redact, redact_words
 from qgate.io.validation import Document
 from qgate.io.yaml_tree import parse
@@ -22,7 +23,6 @@ from qgate.judge.defects import DEFECTS
 from qgate.levers import Launched, load_isolating
 from qgate.ports import load_engine
 from qgate.schemas.incident import Incident, Reference, Side
-from qgate.schemas.recipe import GgufSource, LocalSource, Source
 from qgate.schemas.repro import Arm
 
 MAX_BYTES = 16 << 20
@@ -106,15 +106,7 @@ _Dumper.add_representer(str, _text)
 
 
 def _incident(document: Document) -> Incident:
-    value = document.tree.value
-    if not isinstance(value, dict):
-        raise document.refusal([Problem((), f"an incident is a mapping of fields, not {type(value).__name__}")])
-    version = value.get("version")
-    if isinstance(version, int) and version > 1:
-        raise document.refusal(
-            [Problem(("version",), f"incident format {version} is newer than this qgate", "upgrade qgate")]
-        )
-    incident = document.validate(Incident, value, ())
+    incident = document.validate(Incident, document.fields("an incident", "version"), ())
     unknown = [name for name in incident.recognise.defects if name not in DEFECTS]
     if unknown:
         known = ", ".join(sorted(DEFECTS))
@@ -225,12 +217,4 @@ def _absolute_side(loaded: LoadedSide, base: Path) -> LoadedSide:
 def _placed(side: Side, base: Path) -> Side:
     if side.checkpoint is None:
         return side
-    return side.model_copy(update={"checkpoint": _source(side.checkpoint, base)})
-
-
-def _source(source: Source, base: Path) -> Source:
-    if isinstance(source, LocalSource):
-        return LocalSource(path=base / source.path)
-    if isinstance(source, GgufSource):
-        return source.model_copy(update={"gguf": base / source.gguf})
-    return source
+    return side.model_copy(update={"checkpoint": absolute_source(side.checkpoint, base)})

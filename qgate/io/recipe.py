@@ -73,15 +73,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _recipe(document: Document) -> Recipe:
-    value = document.tree.value
-    if not isinstance(value, dict):
-        raise document.refusal([Problem((), f"a recipe is a mapping of fields, not {type(value).__name__}")])
-    version = value.get("qgate")
-    if isinstance(version, int) and version > 1:
-        raise document.refusal(
-            [Problem(("qgate",), f"recipe format {version} is newer than this qgate", "upgrade qgate")]
-        )
-    recipe = document.validate(Recipe, value, ())
+    recipe = document.validate(Recipe, document.fields("a recipe", "qgate"), ())
     if problems := crosscheck(recipe):
         raise document.refusal(problems)
     return recipe
@@ -131,7 +123,7 @@ def _options_of(variant: Variant, at: Location, document: Document) -> BaseModel
 def _absolute(recipe: Recipe, base: Path) -> Recipe:
     variants = {key: _absolute_variant(variant, base) for key, variant in recipe.variants.items()}
     uses = tuple(_absolute_use(use, base) for use in recipe.evalsets)
-    model = _absolute_source(recipe.model, base)
+    model = absolute_source(recipe.model, base)
     return recipe.model_copy(update={"model": model, "variants": variants, "evalsets": uses})
 
 
@@ -145,14 +137,15 @@ def _absolute_use(use: EvalsetUse, base: Path) -> EvalsetUse:
 def _absolute_variant(variant: Variant, base: Path) -> Variant:
     update: dict[str, Any] = {}
     if variant.checkpoint is not None:
-        update["checkpoint"] = _absolute_source(variant.checkpoint, base)
+        update["checkpoint"] = absolute_source(variant.checkpoint, base)
     calibration: Calibration | None = variant.calibration
     if calibration is not None and calibration.file is not None:
         update["calibration"] = calibration.model_copy(update={"file": base / calibration.file})
     return variant.model_copy(update=update)
 
 
-def _absolute_source(source: Source, base: Path) -> Source:
+def absolute_source(source: Source, base: Path) -> Source:
+    """The same with its path, if it has one, below `base`."""
     if isinstance(source, LocalSource):
         return LocalSource(path=base / source.path)
     if isinstance(source, GgufSource):

@@ -44,6 +44,17 @@ class Document:
         self.tree = tree
         self.error = error
 
+    def fields(self, what: str, version: str) -> dict[str, Any]:
+        """What the file says: a mapping, in a format that this qgate reads, which its field `version` tells."""
+        value = self.tree.value
+        if not isinstance(value, dict):
+            raise self.refusal([Problem((), f"{what} is a mapping of fields, not {type(value).__name__}")])
+        said = value.get(version)
+        if isinstance(said, int) and said > 1:
+            problem = f"{what.rsplit(maxsplit=1)[-1]} format {said} is newer than this qgate"
+            raise self.refusal([Problem((version,), problem, "upgrade qgate")])
+        return value
+
     def validate(self, model: type[M], value: Any, at: Location) -> M:
         """`value`, which stands at `at`, as a `model`. Raises `error`, by default RecipeError.
 

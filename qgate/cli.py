@@ -6,6 +6,8 @@ Each verb names its function as `module:function`, imported only when it is call
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
 import signal
 import sys
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from qgate import __version__
-from qgate.errors import ExitCode, Interrupted, QgateError
+from qgate.errors import ExitCode, Interrupted, QgateError, of_the_machine
 from qgate.reports.visible import visible
 
 EPILOG = """\
@@ -294,7 +296,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code: the only catch-all of qgate."""
     arguments = parse(sys.argv[1:] if argv is None else argv)
-    signal.signal(signal.SIGTERM, _terminate)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup's wish
+            signal.signal(number, _terminate)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal may lack a character, and still get the verdict
     try:
         module, function = arguments.target.split(":")
         call: Callable[[argparse.Namespace], ExitCode] = getattr(import_module(module), function)
@@ -306,7 +312,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever reads went away before all was said: no verdict came through
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.INCONCLUSIVE)
-    except Exception:
+    except Exception as error:
+        if (refusal := of_the_machine(error)) is not None:
+            return _say(refusal)
         traceback.print_exc()
         return _say(QgateError("this is a bug in qgate", advice="report it with the lines above"))
 
@@ -316,7 +324,8 @@ def _terminate(number: int, frame: object) -> None:
 
 
 def _say(error: QgateError) -> int:
-    sys.stderr.write(f"qgate: {visible(error.message, keep_newlines=True)}\n")
-    if error.advice:
-        sys.stderr.write(f"  fix: {visible(error.advice, keep_newlines=True)}\n")
+    with contextlib.suppress(OSError):  # a terminal that hung up: the exit code still tells
+        sys.stderr.write(f"qgate: {visible(error.message, keep_newlines=True)}\n")
+        if error.advice:
+            sys.stderr.write(f"  fix: {visible(error.advice, keep_newlines=True)}\n")
     return int(error.exit_code)

@@ -17,7 +17,7 @@
     │       ├── DiedError           a server ended while work was in flight
     │       └── HungError           a server made no progress
     ├── Refused              → 1    a checkpoint may not be promoted on this evidence
-    └── Interrupted          → 130  Ctrl-C or SIGTERM; what was finished is kept
+    └── Interrupted          → 130  Ctrl-C, SIGTERM or SIGHUP; what was finished is kept
 
 Exit codes: 0 every tier's default variant passes; 1 a tier fails; 2 user error; 3 inconclusive or could not judge;
 4 a bug in qgate (any other exception); 130 interrupted.
@@ -25,7 +25,16 @@ Exit codes: 0 every tier's default variant passes; 1 a tier fails; 2 user error;
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
+
+OF_THE_MACHINE = frozenset(
+    {
+        errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ELOOP, errno.EMFILE, errno.ENAMETOOLONG, errno.ENFILE,
+        errno.ENOMEM, errno.ENOSPC, errno.EPERM, errno.EROFS, errno.ESTALE,
+    }
+)  # fmt: skip
+"""Errors of the operating system that no code of qgate's can be the cause of."""
 
 
 class ExitCode(IntEnum):
@@ -121,6 +130,16 @@ class Refused(QgateError):
 
 
 class Interrupted(QgateError):
-    """Ctrl-C or SIGTERM arrived; everything finished was kept."""
+    """Ctrl-C, SIGTERM or SIGHUP arrived; everything finished was kept."""
 
     exit_code = ExitCode.INTERRUPTED
+
+
+def of_the_machine(error: Exception) -> WorldError | None:
+    """What an error is that nothing in qgate foresaw, where the machine is its cause; None for any other."""
+    if isinstance(error, MemoryError):
+        return WorldError("out of memory", advice="free some, or run on a larger machine")
+    if isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
+        at = f": {error.filename}" if error.filename else ""
+        return WorldError(f"{error.strerror}{at}", advice="mend that and run the same command: it goes on there")
+    return None

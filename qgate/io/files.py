@@ -18,6 +18,7 @@ from qgate.errors import StoreError
 
 CHUNK_BYTES = 1 << 20
 POLL_S = 0.2
+NO_WRITING = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EFBIG, errno.ENAMETOOLONG, errno.EIO)
 NO_PLACE = (errno.EEXIST, errno.EISDIR, errno.ENOENT, errno.EBUSY)
 """Errors where a file, a folder or a dangling link lies in the way of a path that is to be made."""
 
@@ -33,7 +34,7 @@ def disk_errors(path: Path, *more: int) -> Iterator[None]:
                 f"no space left while writing {path}",
                 advice="free some space and run the same command: it goes on there",
             ) from error
-        if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, *more}:
+        if error.errno in {*NO_WRITING, *more}:
             raise StoreError(
                 f"cannot write {path}: {error.strerror}",
                 advice="choose a place that can be written to (--results, --out)",

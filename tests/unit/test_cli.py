@@ -1,6 +1,8 @@
 """The command line: its options are pinned, it is quick, and every error is one message with the documented exit code."""
 
 import argparse
+import errno
+import io
 import signal
 import subprocess
 import sys
@@ -125,6 +127,39 @@ def test_a_bug_says_that_it_is_one(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert "this is a bug in qgate" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.EIO, "Input/output error", "x.json"), "qgate: Input/output error: x.json\n  fix: "),
+        (OSError(errno.ENOSPC, "No space left on device"), "qgate: No space left on device\n  fix: "),
+        (MemoryError(), "qgate: out of memory\n  fix: "),
+    ],
+)
+def test_what_the_machine_will_not_do_is_no_bug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception, said: str
+) -> None:
+    def fail(arguments: argparse.Namespace) -> None:
+        raise error
+
+    monkeypatch.setattr("qgate.commands.schema.schema", fail)
+    assert cli.main(["schema"]) == ExitCode.INCONCLUSIVE
+    assert capsys.readouterr().err.startswith(said)
+
+
+def test_a_terminal_that_lacks_a_character_shows_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    monkeypatch.setattr("qgate.commands.schema.schema", lambda arguments: print("a · b", flush=True) or ExitCode.PASS)
+    assert cli.main(["schema"]) == ExitCode.PASS
+    assert raw.getvalue() == b"a ? b\n"
+
+
+def test_nohup_is_heeded() -> None:
+    code = "import signal; from qgate.cli import main; main(['schema']); print(signal.getsignal(signal.SIGHUP).name)"
+    argv = ["sh", "-c", f'trap "" HUP; exec {sys.executable} -c "$0"', code]
+    assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout.endswith("SIG_IGN\n")
+
+
 def test_a_reader_that_went_away_got_no_verdict(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "qgate", "schema"]
     child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -149,7 +184,7 @@ sys.exit(main(sys.argv[1:]))
 """What a shell starts in the background ignores SIGINT, and so would all that it starts: this heeds it."""
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_keeps_what_was_done(tmp_path: Path, number: signal.Signals) -> None:
     path = made(tmp_path, engine={"name": "fake", "concurrency": 1, "options": {"latency_s": 0.05}})
     argv = [sys.executable, "-c", HEEDING, "run", str(path), "--results", str(tmp_path / "results")]

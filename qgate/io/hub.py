@@ -9,14 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from huggingface_hub import snapshot_download
-from huggingface_hub.errors import (
-    GatedRepoError,
-    HfHubHTTPError,
-    LocalEntryNotFoundError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
+import huggingface_hub as hf  # its names are loaded when they are used: a run that asks no hub starts sooner
 
 from qgate.errors import CheckpointError
 
@@ -40,24 +33,24 @@ def snapshot(repository: str, revision: str) -> Snapshot:
     if _COMMIT.fullmatch(revision):
         try:
             return _download(repository, revision, offline=True)
-        except (LocalEntryNotFoundError, OSError, ValueError):
+        except (hf.errors.LocalEntryNotFoundError, OSError, ValueError):
             pass  # not here, or not all of it
     try:
         return _download(repository, revision, offline=False)
-    except RevisionNotFoundError:
+    except hf.errors.RevisionNotFoundError:
         raise CheckpointError(
             f"{repository} has no revision {revision!r}", advice="name a commit, tag or branch that the hub shows"
         ) from None
-    except GatedRepoError:
+    except hf.errors.GatedRepoError:
         raise CheckpointError(
             f"{repository} is gated", advice="accept its terms on the hub and set HF_TOKEN to a token that may read it"
         ) from None
-    except RepositoryNotFoundError:
+    except hf.errors.RepositoryNotFoundError:
         raise CheckpointError(
             f"the hub has no repository {repository}, or it is private",
             advice="check the id; for a private one set HF_TOKEN",
         ) from None
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+    except (hf.errors.LocalEntryNotFoundError, hf.errors.HfHubHTTPError, OSError) as error:
         raise CheckpointError(
             f"{repository} at {revision!r} is not on this machine, and the hub cannot be asked: {_first_line(error)}",
             advice="download it where there is a network (`hf download`), or name a local directory: `model: {path: DIR}`",
@@ -65,7 +58,7 @@ def snapshot(repository: str, revision: str) -> Snapshot:
 
 
 def _download(repository: str, revision: str, *, offline: bool) -> Snapshot:
-    folder = snapshot_download(
+    folder = hf.snapshot_download(
         repository, revision=revision, local_files_only=offline, allow_patterns=WANTED, ignore_patterns=UNWANTED
     )
     return Snapshot(Path(folder), Path(folder).name)

@@ -60,14 +60,14 @@ def test_a_commit_in_the_cache_is_taken_without_a_question(tmp_path: Path, monke
         asked.append(how["local_files_only"])
         return str(write_checkpoint(tmp_path / COMMIT))
 
-    monkeypatch.setattr(hub, "snapshot_download", download)
+    monkeypatch.setattr(hub.hf, "snapshot_download", download)
     found = obtain_model(HubSource(hub="maker/model", revision=COMMIT), "baseline")
     assert asked == [True]
     assert found.source == {"hub": "maker/model", "revision": COMMIT, "commit": COMMIT}
 
 
 def test_a_branch_is_resolved_to_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "snapshot_download", lambda *_, **__: str(write_checkpoint(tmp_path / COMMIT)))
+    monkeypatch.setattr(hub.hf, "snapshot_download", lambda *_, **__: str(write_checkpoint(tmp_path / COMMIT)))
     assert obtain_model(HubSource(hub="maker/model", revision="main"), "x").source["commit"] == COMMIT
 
 
@@ -79,7 +79,7 @@ def test_a_second_format_beside_the_plain_one_is_not_fetched(name: str, monkeypa
         assert fetched == names[:3]
         raise LocalEntryNotFoundError("seen")
 
-    monkeypatch.setattr(hub, "snapshot_download", download)
+    monkeypatch.setattr(hub.hf, "snapshot_download", download)
     with pytest.raises(CheckpointError, match="seen"):
         hub.snapshot("maker/model", "main")
 
@@ -111,7 +111,7 @@ def answered(kind: type[Any]) -> Exception:
 def test_every_failure_of_the_hub_is_one_clear_message(
     error: Exception, message: str, revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub, "snapshot_download", failing(error))
+    monkeypatch.setattr(hub.hf, "snapshot_download", failing(error))
     with pytest.raises(CheckpointError) as caught:
         obtain_model(HubSource(hub="maker/model", revision=revision), "baseline")
     assert message in caught.value.message

@@ -31,7 +31,7 @@ def show(arguments: argparse.Namespace) -> ExitCode:
     for column in ("name", "state", "packages", "disk", "what"):
         table.add_column(column, overflow="fold")
     for state in envs.states():
-        what = state.description + (f"\n[dim]{escape(state.summary)}[/]" if state.state != "missing" else "")
+        what = state.description + (f"\n[dim]{escape(state.summary)}[/]" if state.state == "changed" else "")
         size = f"{state.size_bytes / 1e9:.1f} GB" if state.size_bytes else ""
         table.add_row(state.name, STATES[state.state], str(state.num_packages), size, what)
     console = Console()

@@ -10,6 +10,7 @@ from qgate.inspection.codes import WARNING, Code
 from qgate.inspection.facts import Facts
 from qgate.inspection.kernels import Shape
 from qgate.inspection.layers import Layer, fused_siblings
+from qgate.inspection.scheme import quantization_of
 from qgate.schemas.inspection import Finding, KernelUse
 
 GROUP_SIZE_COLUMNS = Code(
@@ -36,8 +37,14 @@ NO_FAST_KERNEL = Code(
     breaks="only slow fallback kernels take the layer",
     fix="choose a group size of 32, 64 or 128",
 )
+SPARSITY_CONFIG = Code(
+    "sparsity-config",
+    WARNING,
+    breaks="vLLM refuses weights that are stored as sparse ones in its newest versions (0.32)",
+    fix="store the weights as dense ones, and leave sparsity_config out",
+)
 
-CODES = (GROUP_SIZE_COLUMNS, ACTIVATION_ORDER, NO_KERNEL, NO_FAST_KERNEL)
+CODES = (GROUP_SIZE_COLUMNS, ACTIVATION_ORDER, NO_KERNEL, NO_FAST_KERNEL, SPARSITY_CONFIG)
 Kinds = Mapping[Shape, Sequence[str]]
 
 
@@ -54,6 +61,7 @@ def check(
     ]
     kinds = _kinds(facts, [layer for layer in fit if not layer.is_expert], tensor_parallel_size)
     findings += _without_kernel(kinds)
+    findings += _sparse(facts)
     return tuple(_table(kinds)), findings
 
 
@@ -69,6 +77,12 @@ def _order(layers: Sequence[Layer], size: int) -> Iterator[Finding]:
     if ordered:
         split = f"; over {size} devices only Marlin takes the layers whose inputs are split" if size > 1 else ""
         yield ACTIVATION_ORDER.at(ordered, f"columns of one group lie apart (desc_act, or actorder group){split}")
+
+
+def _sparse(facts: Facts) -> Iterator[Finding]:
+    said = (quantization_of(facts.config) or {}).get("sparsity_config")
+    if isinstance(said, Mapping) and (targets := said.get("targets")):
+        yield SPARSITY_CONFIG.at("config.json: sparsity_config", f"format {said.get('format')}, targets {targets}")
 
 
 def _kinds(facts: Facts, layers: Sequence[Layer], size: int) -> dict[Shape, list[str]]:

@@ -359,6 +359,11 @@ FAULTS = [
     Fault("quantization-config-wrong", "pack-quantized", config(**{f"{GROUP}__actorder": "sideways"})),
     Fault("quantization-config-wrong", "int-quantized", config(**{f"{GROUP}__strategy": "rows"})),
     Fault("no-kernel", "int-quantized", config(quantization_config__config_groups__group_0__input_activations=None)),
+    Fault(
+        "sparsity-config",
+        "int-quantized",
+        config(quantization_config__sparsity_config={"format": "sparse-24-bitmask", "targets": ["Linear"]}),
+    ),
     Fault("scale-not-finite", "pack-quantized", fill(f"{FIRST}.weight_scale", np.nan)),
     Fault("scale-not-positive", "gptq-v1", fill(f"{FIRST}.scales", 0.0)),
     Fault("scale-denormal", "int-quantized", fill(f"{FIRST}.weight_scale", 1e-6)),
@@ -482,6 +487,9 @@ HARMLESS: dict[str, tuple[str, Plant]] = {
         change("tokenizer_config.json", added_tokens_decoder={"256": {"content": "<eos>", "special": True}}),
     ),
     "the same template in another place": ("gptq-v1", template_of_settings(TEMPLATE)),
+    "a sparsity that was given up": (
+        "int-quantized", config(quantization_config__sparsity_config={"format": "dense", "targets": []}),
+    ),
     "an adapter's config beside": ("gptq-v1", lambda o: (o.folder / "adapter_config.json").write_text("{}") and None),
 }  # fmt: skip
 

@@ -68,6 +68,7 @@ def _bytes(fields: Mapping[str, Any], name: str) -> bytes:
 def _mapping(raw: bytes, path: Path) -> dict[str, Any]:
     try:
         value = json.loads(raw, object_pairs_hook=_once, parse_constant=_no_number)
+        json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError) as error:
         raise ArtefactError(f"{path} is not one JSON document: {error}", advice=WHICH) from error
     if not isinstance(value, dict):
@@ -101,4 +102,6 @@ def _statement(value: dict[str, Any], path: Path) -> Statement:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         said = first["msg"].removeprefix("Value error, ")
-        raise ArtefactError(f"{path} is damaged: {f'{place}: ' * bool(place)}{said}", advice="fetch it again") from error
+        raise ArtefactError(
+            f"{path} is damaged: {f'{place}: ' * bool(place)}{said}", advice="fetch it again"
+        ) from error

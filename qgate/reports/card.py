@@ -18,9 +18,10 @@ def section(promotion: Promotion, policy: Policy) -> str:
     judged = said.variants[promotion.variant]
     facts = judged.engine
     served = "it" if facts is None else f"it on {facts.engine} {facts.version}, {facts.device},"
+    precision = escape(judged.precision)
     intro = (
-        f"This checkpoint is `{promotion.variant}` ({judged.precision}, {number(judged.bits_per_weight)} bits per "
-        f"weight) of run {escape(said.run_id)}. qgate {said.qgate_version} ran {escape(served)} beside the unquantized "
+        f"This checkpoint is `{promotion.variant}` ({precision}, {number(judged.bits_per_weight)} bits per "
+        f"weight) of run {escape(said.run_id)}. qgate {escape(said.qgate_version)} ran {escape(served)} beside the unquantized "
         "baseline, on the same inputs with the same seeds."
     )
     sources = (

@@ -7,13 +7,14 @@ An in-toto Statement (https://in-toto.io/Statement/v1) whose subjects are every 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import AwareDatetime, ConfigDict, Field, model_validator
 
 from qgate.schemas.answers import EngineFacts
 from qgate.schemas.base import Frozen
 from qgate.schemas.checkpoint import FileRecord, digest_of
+from qgate.schemas.recipe import Name
 from qgate.schemas.verdict import Verdict
 
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
@@ -21,10 +22,13 @@ PREDICATE_TYPE: Final = "https://qgate.dev/verdict/v1"
 """Names the predicate's kind and version; another version is another URI."""
 
 
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
 class Digest(Frozen):
     """A hash by algorithm, as in-toto writes it."""
 
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    sha256: Sha256
 
 
 class Size(Frozen):
@@ -45,13 +49,13 @@ class RecipeReference(Frozen):
     """The recipe of the run."""
 
     name: str
-    sha256: str
+    sha256: Sha256
 
 
 class JudgedSet(Frozen):
     """An evaluation set, or the part of it that was used."""
 
-    sha256: str = Field(description="What `name@version` is locked to")
+    sha256: Sha256 = Field(description="What `name@version` is locked to")
     num_items: int = Field(ge=1, description="Items that were used")
     num_items_in_set: int = Field(ge=1, description="Items that the set has")
 
@@ -62,7 +66,7 @@ class JudgedVariant(Frozen):
     model_config = ConfigDict(allow_inf_nan=False)
 
     precision: str
-    digest: str = Field(description="Content key over its files")
+    digest: Sha256 = Field(description="Content key over its files")
     path: str = Field(description="Where it lay on the machine that judged it")
     source: dict[str, str] = Field(default_factory=dict, description="Where it came from: hub id and commit, file hash")
     bits_per_weight: float
@@ -101,7 +105,7 @@ class Judgement(Frozen):
     recipe: RecipeReference
     evalsets: dict[str, JudgedSet] = Field(description="By `name@version`")
     engine: str = Field(description="Name of the engine that the answers came from")
-    variants: dict[str, JudgedVariant]
+    variants: dict[Name, JudgedVariant]
     tiers: dict[str, SaidOfTier]
 
 

@@ -337,6 +337,11 @@ UNREADABLE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda value: value["subject"][3]["digest"].update(sha256="0" * 64),
         "the digest of good is not that of its files",
     ),
+    "half a character": (lambda value: value["predicate"].update(run_id="\ud800"), "surrogates not allowed"),
+    "a name that is Markdown": (
+        lambda value: value["predicate"]["variants"].update({"`x` #": value["predicate"]["variants"]["good"]}),
+        "String should match pattern",
+    ),
     "no number": (
         lambda value: value["predicate"]["variants"]["good"].update(defect_share=float("nan")),
         "NaN is no number",

@@ -211,8 +211,10 @@ def _probe(job: ServeJob, server: Server, patience_s: float) -> str | None:
         status, body = client.get("/v1/models")
     except EngineError as error:
         return error.message
-    models = orjson.loads(body)["data"] if status == 200 else []
-    if not any(model["id"] == job.name and model.get("root") == str(job.checkpoint) for model in models):
+    said = _object(body).get("data") if status == 200 else None
+    models = said if isinstance(said, list) else []
+    ours = {"id": job.name, "root": str(job.checkpoint)}.items()
+    if not any(isinstance(model, dict) and ours <= model.items() for model in models):
         return f"another server answers on port {server.port}"
     call = Call("probe", "/v1/chat/completions", wire.chat_body(PROBE, job.name, cache_salt=secrets.token_hex(16)))
     (reply,) = client.run([call])
@@ -241,10 +243,9 @@ def _refuse_ignored(job: ServeJob, options: VllmOptions, bounds: _Bounds, server
 
 def _schema(client: Client) -> dict[str, Any]:
     """The server's own description of its requests; empty where it gives none."""
-    with suppress(EngineError, orjson.JSONDecodeError):
+    with suppress(EngineError):
         status, body = client.get("/openapi.json", timeout_s=TRY_S)
-        found = orjson.loads(body) if status == 200 else {}
-        return found if isinstance(found, dict) else {}
+        return _object(body) if status == 200 else {}
     return {}
 
 
@@ -255,7 +256,15 @@ def _takes_tokens(client: Client, model: str) -> bool:
         status, said = client.post(wire.TOKENS_IN, body, timeout_s=TRY_S)
     except EngineError:
         return False
-    return status == 200 and bool(orjson.loads(said).get("prompt_logprobs"))
+    return status == 200 and bool(_object(said).get("prompt_logprobs"))
+
+
+def _object(body: str) -> dict[str, Any]:
+    """What a server said; empty where it is no object, for any program may have the port."""
+    with suppress(orjson.JSONDecodeError):
+        found = orjson.loads(body)
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 def _read_config(job: ServeJob) -> dict[str, object]:

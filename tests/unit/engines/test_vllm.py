@@ -6,18 +6,23 @@ import json
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import psutil
 import pytest
 
-from qgate.engines import vllm_machine
+from qgate.engines import vllm, vllm_machine
 from qgate.engines.vllm import ENGINE, VllmOptions
 from qgate.errors import DiedError, HungError, StartError
 from qgate.io import distributions, flight, host
+from qgate.io.calls import Watch
+from qgate.io.server import Server
 from qgate.ports import Engine, ServeJob, Tool, load_engine
 from qgate.schemas.answers import Answer
+from tests.http_stub import HttpStub, Request
 from tests.processes import is_alive
 from tests.unit.engines import jobs
 from tests.unit.sizing.models import SMALL, write_checkpoint
@@ -149,6 +154,17 @@ def test_health_is_not_readiness(tmp_path: Path) -> None:
     with pytest.raises(StartError, match=r"did not start: it exited with 1"):  # noqa: SIM117
         with ENGINE.open(stub_job(tmp_path, env={"STUB_FIRST_FAILS": "1"})):
             pass
+
+
+@pytest.mark.parametrize("said", ["<html>", "[]", {"data": 3}, {"data": [{"object": "model"}]}])
+def test_another_program_on_the_port_is_not_our_server(tmp_path: Path, said: Any) -> None:
+    async def answer(request: Request) -> tuple[int, Any]:
+        return 200, said
+
+    with HttpStub(answer) as stub:
+        watch = partial(Watch, "the vLLM server of awq")
+        other = cast(Server, SimpleNamespace(base_url=stub.url, port=stub.port, watch=watch))
+        assert vllm._probe(stub_job(tmp_path), other, 10) == f"another server answers on port {stub.port}"
 
 
 def test_a_failed_start_names_the_cause_and_the_fix(tmp_path: Path) -> None:

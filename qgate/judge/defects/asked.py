@@ -28,20 +28,30 @@ _REPEAT = re.compile(
     r"|ripet|herhaal|كرر|تكرار|مرات|مرة|ซ้ำ|\d+ ครั้ง|दोहरा|\d+ बार|חזור|פעמים|tekrar|\d+ kere|lặp|ulang",
     re.IGNORECASE,
 )
-_SYMBOLS = re.compile(
-    r"(?:exclamation|question) (?:marks?|points?)|asterisk|\bdash|hyphen|\bdots?\b|\bstars?\b|\bhash|\bzero"
-    r"|\bspaces\b"
-    r"|new ?lines?\b|blank lines?|\bletters?\b|\bcharacters?\b|\bsymbols?\b|emoji|separator|divider|horizontal"
-    r"|\bbar\b"
-    r"|ascii|\bbits?\b|binary|\bhex|\bdna\b|\brna\b|nucleotide|codon|sequence|base ?64|matri(?:x|ces)|\bgrid|\btable"
-    r"|\bcsv\b|\blogs?\b|\brows? of|\blines? of|\bdigits?|decimal|pattern|\bpad|placeholder|lorem|sound|scream|laugh"
-    r"|fill|\bbyte|string of|pixel|bitmap|checkerboard|chessboard|board|array|tensor|vector|list of|\d/\d"
-    r"|感叹号|惊叹号|星号|字符|符号|数字|小数|位|空格|换行|表格|矩阵|序列|日志|文字|記号|桁|表|行列|配列|느낌표|글자"
-    r"|숫자|자리"
-    r"|표|восклицат|символ|букв|цифр|знак|строк|таблиц|signos?|dígitos|cifras|letras|caracter|tabla|chiffres"
-    r"|caractères|lettres|tableau|ausrufezeichen|ziffern|stellen|zeichen|buchstab|tabelle|علامة|أرقام|حرف|อักขระ"
-    r"|ตัวอักษร"
+_MARKS: tuple[tuple[str, str], ...] = (
+    (r"exclamation|[感惊]叹号|感嘆符|느낌표|восклицат|ausrufezeichen|exclamaci|exclamação|esclamativ|تعجب|อัศเจรีย์", "!！¡"),
+    (r"question (?:marks?|points?)|问号|疑問符|물음표|вопросительн|interrogaci|interrogation|fragezeichen", "?？¿"),
+    (r"asterisk|\bstars?\b|星号|звёздоч|звездоч", "*★☆⭐🌟"),
+    (r"\bdash(?:es)?\b|hyphen|horizontal|separator|divider|underscore|破折号|分隔", "-–—_=~─"),
+    (r"\bdots?\b|\bperiods\b|full stops|ellips|句号|省略号|точ(?:ек|ки)\b|puntos|points de suspension", ".·•…。"),
+    (r"\bhash(?:es|tags?)?\b|pound sign|井号", "#"),
+    (r"\bspaces\b|new ?lines?\b|blank lines?|空格|换行|空行", " \n\t"),
+)  # fmt: skip
+"""How a prompt names marks, and the marks: what follows the NaN of a broken model is `!`, which only its name excuses."""
+_CHARACTERS = re.compile(
+    r"\bzero|\bletters\b|\bletter [\"'“‘]?\w\b|\bcharacters?\b|\bsymbols?\b|\bbits?\b|binary|\bhex|\bhash|\bdna\b"
+    r"|\brna\b|nucleotide|codon|(?:coding|number|binary|gen\w+|protein|amino\w*|repeat[\w-]*|digit|bit) sequence"
+    r"|base ?64|\bdigits?|decimal|\bpad|sounds? of|sound effect|scream|laugh|\bbytes?\b|string of|\d/\d|googol"
+    r"|written out|write out|in full|factorial|power of|emoji"
+    r"|字符|符号|数字|小数|\d位|位数|[百千万]位|序列|文字|表情|記号|桁|글자|숫자|자리|символ|букв|цифр|знак|signos?|dígitos"
+    r"|cifras|letras|caracter|chiffres|caractères|lettres|ziffern|stellen|zeichen|buchstab|علامة|أرقام|حرف|อักขระ|ตัวอักษร"
     r"|अक्षर|अंक|סימנ|ספרות|תווים",
+    re.IGNORECASE,
+)
+_LAYOUT = re.compile(
+    r"separator|divider|horizontal|\bbar\b|ascii|matri(?:x|ces)|\bgrid|\btable|\bcsv\b|\blogs?\b|\brows? of"
+    r"|\blines? of|pattern|placeholder|lorem|\bfill|pixel|bitmap|(?:chess|checker|game|score) ?board|\bboard\b|array|tensor"
+    r"|vector|timetable|schedule|calendar|表格|矩阵|日志|列表|一张表|表[をに]|行列|配列|표|строк|таблиц|tabla|tableau|tabelle",
     re.IGNORECASE,
 )
 _DIALOGUE = re.compile(
@@ -87,7 +97,12 @@ class Asked:
     languages: frozenset[str]
     """Scripts and languages that it names (see mentions)."""
     repetition: bool
-    symbols: bool
+    marks: str
+    """Marks that it names."""
+    characters: bool
+    """Whether it is about characters or digits as such,"""
+    layout: bool
+    """or about tables, drawings and other things in which they stand in rows."""
     dialogue: bool
     templates: bool
     nothing: bool
@@ -97,8 +112,8 @@ class Asked:
 
 
 _NOTHING_KNOWN = Asked(
-    known=False, weights={}, languages=frozenset(), repetition=False, symbols=False, dialogue=False, templates=False,
-    nothing=False, decoding=False, text="",
+    known=False, weights={}, languages=frozenset(), repetition=False, marks="", characters=False,
+    layout=False, dialogue=False, templates=False, nothing=False, decoding=False, text="",
 )  # fmt: skip
 
 
@@ -114,7 +129,9 @@ def asked(prompt: str | None) -> Asked:
         weights=weights,
         languages=mentions.mentioned(wish),
         repetition=_REPEAT.search(wish) is not None,
-        symbols=_SYMBOLS.search(wish) is not None,
+        marks="".join(marks for name, marks in _MARKS if re.search(name, wish, re.IGNORECASE)),
+        characters=_CHARACTERS.search(wish) is not None,
+        layout=_LAYOUT.search(wish) is not None,
         templates=_TEMPLATE.search(wish) is not None,
         dialogue=_DIALOGUE.search(wish) is not None,
         nothing=_NOTHING.search(wish) is not None,

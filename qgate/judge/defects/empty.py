@@ -15,5 +15,6 @@ def detect(view: View) -> DefectHit | None:
         return None
     tokens = view.seen.completion_tokens
     made = "" if tokens is None else f" after {tokens} token{'s' if tokens != 1 else ''}"
-    what = "no text" if not view.text else f"{len(view.text)} invisible characters"
+    block = "an empty thought or code block" if view.text.strip()[:1] in {"<", "`"} else None
+    what = "no text" if not view.text else block or f"{len(view.text)} invisible characters"
     return DefectHit(NAME, 0, what + made)

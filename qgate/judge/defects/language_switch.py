@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from qgate.judge.defects import latin
 from qgate.judge.defects.scripts import DENSE, Stretch
 from qgate.judge.defects.token_salad import is_salad
@@ -10,6 +12,10 @@ from qgate.schemas.evidence import DefectHit
 
 NAME = "language_switch"
 SUMMARY = "goes on or answers in a language that neither prompt nor baseline uses"
+_HAN_CLAUSE = re.compile(r"[\u3400-\u9fff，、]{10,}")
+_CHINESE = frozenset("您这们吗么谢请说对还时间书开门问题应该为从个给让话语读电脑办证样现实际认识")
+"""Characters that Japanese does not write, or writes otherwise."""
+_LEAST_CHINESE = 3
 _DENSE_LETTERS, _WORDS, _LETTERS = 7, 3, 14
 
 
@@ -35,9 +41,21 @@ def detect(view: View) -> DefectHit | None:
     if found is not None:
         start, expected, used = found
         return DefectHit(NAME, start, f"{used} instead of {expected}")
-    if latin.answers_in_english(view.seen, view.wishes):
-        return DefectHit(NAME, 0, "answers in English")
-    return None
+    english = latin.find_english(view.seen, view.wishes)
+    if english is not None:
+        return DefectHit(NAME, english, "goes on in English" if english else "answers in English")
+    chinese = _chinese_in_japanese(view)
+    return None if chinese is None else DefectHit(NAME, chinese, "Chinese instead of Japanese")
+
+
+def _chinese_in_japanese(view: View) -> int | None:
+    """Where the answer to a Japanese prompt has a clause in Han alone, with characters that only Chinese writes."""
+    if view.wishes.weights.get("Kana", 0.0) < 1 or view.wishes.languages:
+        return None
+    clauses = (
+        match for match in _HAN_CLAUSE.finditer(view.text) if len(set(match.group()) & _CHINESE) >= _LEAST_CHINESE
+    )
+    return next((match.start() for match in clauses), None)
 
 
 def _is_clause(stretch: Stretch) -> bool:

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from functools import lru_cache
 
+from qgate.judge.defects import scripts
 from qgate.judge.defects.asked import Asked
 from qgate.judge.defects.mentions import ANY
 from qgate.judge.defects.scripts import is_plain
@@ -26,7 +27,7 @@ _VOTERS = {
     "it": "il che è gli della sono nel alla più anche questo questa ha dei delle nella dal perché ma essere molto"
           " quando dalla degli loro ogni così",
     "pt": "uma não foi são ao pela pelo também até você isso ele ela seu sua muito depois à às nos já",
-    "nl": "het een van is dat niet zijn voor met aan ook maar worden naar uit wordt deze je hij kunnen moet nog over"
+    "nl": "het een van dat niet zijn voor met aan ook maar worden naar uit wordt deze je hij kunnen moet nog"
           " hebben wij geen",
     "pl": "się że jest jak przez dla czy ich może oraz tym które był jego są także",
     "sv": "och att det som är på för inte av till från vid ska eller ett jag också",
@@ -40,10 +41,19 @@ _SHARED = {
 }  # fmt: skip
 _VOTE = {word: code for code, words in _VOTERS.items() for word in words.split() if word not in _SHARED}
 _OWN = {code: {word for word, of in _VOTE.items() if of == code} for code in _VOTERS}
-_WORD = re.compile(r"[A-Za-zÀ-ɏḀ-ỿ]+(?:'[A-Za-zÀ-ɏ]+)?")
+_QUESTIONS = {
+    "en": "when what which who why how where", "fr": "quand quel quelle quels quelles pourquoi combien où",
+    "de": "wann warum welche welcher welches wer", "es": "cuándo cuál cuáles cómo quién dónde cuánto qué",
+    "it": "dove quale quali cosa perché chi", "pt": "onde qual quais quem", "nl": "wanneer waarom welke hoe wat",
+    "pl": "kiedy gdzie dlaczego ile kto jaki", "sv": "hur vad när varför vilken", "tr": "nasıl neden nerede hangi kaç",
+    "id": "apa bagaimana kapan mengapa berapa siapa", "vi": "gì nào sao mấy",
+}  # fmt: skip
+_QUESTION = {word: code for code, words in _QUESTIONS.items() for word in words.split()}
+WORD = re.compile(r"[A-Za-zÀ-ɏḀ-ỿ]+(?:'[A-Za-zÀ-ɏ]+)?")
 _INSTRUCTION = re.compile(
     r"\b(?:summar|answer|translat|explain|write|what|which|who|how|list|the|give|extract|find)", re.I
 )
+_INTRODUCES = frozenset(":：\"'“‘「『《（(>`")
 LEAST_WEIGHT = 20
 """Letters of a prompt that show which language it is in."""
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
@@ -57,16 +67,6 @@ DISTINCT = 4
 WINDOW_CHARS = 500
 """where they stand as close together as in sentences."""
 READ_CHARS = 20_000
-PROSE_WORDS, GRAMMAR, NO_GRAMMAR = 35, 0.33, 0.12
-"""Words that show whether there is grammar; share of small words in prose, and in what is none."""
-_SMALL_WORDS = (
-    "a an the and or but if of in on at to for from with by as is are was were be been being am has have had do does did"
-    " will would can could should may might must i you he she it we they me him her us them my your his its our their"
-    " this that these those there here what which who when where how why not no so than then too very just about into"
-    " over after before up out more most some any all each other such only also"
-)
-_SMALL = frozenset(_SMALL_WORDS.split())
-_LISTED = re.compile(r"[0-9,;:|{}()\[\]<>=_/\\#*\"]")
 
 
 def _readable(text: str) -> str:
@@ -78,13 +78,13 @@ def _readable(text: str) -> str:
 def votes(text: str) -> list[str]:
     """The language of each voting word."""
     get = _VOTE.get
-    return [code for word in _WORD.findall(_readable(text)) if (code := get(word)) is not None]
+    return [code for word in WORD.findall(_readable(text)) if (code := get(word)) is not None]
 
 
 def _placed_votes(text: str) -> list[tuple[int, str]]:
     """(offset, language) of each voting word."""
     get = _VOTE.get
-    return [(word.start(), code) for word in _WORD.finditer(_readable(text)) if (code := get(word.group())) is not None]
+    return [(word.start(), code) for word in WORD.finditer(_readable(text)) if (code := get(word.group())) is not None]
 
 
 @lru_cache(maxsize=512)
@@ -127,14 +127,14 @@ def _is_prose(text: str, window: list[tuple[int, str]]) -> bool:
     last = window[-1][0]
     if last - first > WINDOW_CHARS or sum(code == other for _, code in window) < NEEDED:
         return False
-    return len(set(_WORD.findall(text[first : last + 1].lower())) & _OWN[other]) >= DISTINCT
+    return len(set(WORD.findall(text[first : last + 1].lower())) & _OWN[other]) >= DISTINCT
 
 
 def _home(seen: Seen, wishes: Asked) -> set[str | None]:
     """Languages that prompt, baseline or the set expect; empty where none of them is known."""
     known: set[str | None] = set()
     if wishes.known:
-        known.add(language(wishes.text))
+        known.add(language(wishes.text) or _of_question(wishes.text))
     if seen.language in _VOTERS:
         known.add(seen.language)
     if seen.reference is not None and seen.reference.text:
@@ -142,39 +142,33 @@ def _home(seen: Seen, wishes: Asked) -> set[str | None]:
     return known - {None}
 
 
-def answers_in_english(seen: Seen, wishes: Asked) -> bool:
-    """Whether a prompt without a word of English, in another script, is answered in English sentences alone."""
+def _of_question(prompt: str) -> str | None:
+    """The language of a short question, by its question word alone."""
+    asked = {_QUESTION[word] for word in WORD.findall(prompt) if word in _QUESTION} if "?" in prompt else set()
+    return asked.pop() if len(asked) == 1 else None
+
+
+def find_english(seen: Seen, wishes: Asked) -> int | None:
+    """Where an answer to a prompt without a word of English, in another script, is English sentences to its end or start."""
     total = sum(wishes.weights.values())
-    if total < LEAST_WEIGHT or wishes.weights.get("Latin", 0.0) > 0.2 * total or wishes.languages:
-        return False
+    if total < LEAST_WEIGHT and is_plain(seen.text or ""):
+        return None
+    if not total or wishes.weights.get("Latin", 0.0) > 0.2 * total or wishes.languages:
+        return None
+    if _INSTRUCTION.search(wishes.text) or (seen.language or "zz")[:2] in _VOTERS:
+        return None
     text = seen.text or ""
-    if (
-        not is_plain(text)
-        or _INSTRUCTION.search(wishes.text)
-        or ((seen.language or "en")[:2] in _VOTERS and seen.language)
-    ):
-        return False
+    return next((start for start, stop in _stretches(text) if _is_english(text[start:stop])), None)
+
+
+def _stretches(text: str) -> list[tuple[int, int]]:
+    """The whole text, where all of it is Latin, else its Latin stretches that nothing introduces as a quotation."""
+    if is_plain(text):
+        return [(0, len(text))]
+    found = [span for span in scripts.stretches(text) if span.script == "Latin" and span.num_words >= WINDOW]
+    return [(span.start, span.stop) for span in found if text[: span.start].rstrip()[-1:] not in _INTRODUCES]
+
+
+def _is_english(text: str) -> bool:
     cast = votes(text)
-    return _leader(cast) == "en" and len(cast) >= WINDOW and len(cast) >= 0.15 * len(_WORD.findall(text))
-
-
-def falls_apart(seen: Seen) -> bool:
-    """Whether the answer has words of English but none of its grammar, where the baseline's answer is English prose.
-
-    Small words are 40 to 55 % of English prose. Lists, code and tables have few too, so these are left out.
-    """
-    if seen.reference is None or not seen.reference.text or not seen.text:
-        return False
-    words = _WORD.findall(seen.text[:READ_CHARS].lower())
-    if len(words) < PROSE_WORDS or _small_words(words) >= NO_GRAMMAR:
-        return False
-    lines = 1 + seen.text.strip().count("\n")
-    listed = _LISTED.findall(seen.text[:READ_CHARS])
-    if len(listed) > len(words) / 4 or len(words) < 4 * lines:
-        return False
-    theirs = _WORD.findall(seen.reference.text[:READ_CHARS].lower())
-    return len(theirs) >= PROSE_WORDS and _small_words(theirs) >= GRAMMAR
-
-
-def _small_words(words: list[str]) -> float:
-    return sum(word in _SMALL for word in words) / len(words)
+    return _leader(cast) == "en" and len(cast) >= WINDOW and len(cast) >= 0.15 * len(WORD.findall(text))

@@ -12,12 +12,14 @@ _TAIL = "[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™�
 _SURE = re.compile(
     r"Ã[\x80-\xbf€‚ƒ„†‡ˆ‰Š‹ŒŽ•˜™š›œžŸ](?=[^\WÃ]|[\s.,;:!?)]|$)|Ã\xa0|Â[\xa0-\xaa\xac-\xba\xbc-\xbf]"
     r"|â€[\x80-\xbf™œ˜ž“”¦¢¡šŸ‹›]|â‚¬|ï»¿"
-    rf"|ðŸ{_TAIL}{_TAIL}|[äåæçèé]{_TAIL}{_TAIL}(?:[äåæçèéï]{_TAIL}{_TAIL})+|(?:[ÐÑ]{_TAIL}){{3}}|(?:[ØÙ]{_TAIL}){{4}}"
-    "|锟斤拷|锘縷?|烫烫烫|屯屯屯"
+    rf"|ðŸ{_TAIL}{_TAIL}|(?:ã{_TAIL}{{1,2}}){{3}}|[äåæçèé]{_TAIL}{_TAIL}(?:[äåæçèéï]{_TAIL}{_TAIL})+|(?:[ÐÑ]{_TAIL}){{3}}|(?:[ØÙ]{_TAIL}){{4}}"
+    "|锟斤拷|锘縷?|烫烫烫|屯屯屯|(?<=[a-z])√[©®™†º∂§ü±ß≠≥°∫]"
 )
-_LEAD = re.compile("[ÃÂâðïäåæçèéÐÑØÙ锟锘烫屯]")
+_LEAD = re.compile("[ÃÂâðïãäåæçèéÐÑØÙ锟锘烫屯√]")
 """What `_SURE` begins with; looked for first, since one class is quicker than many alternatives."""
 _CP1251 = re.compile(r"(?:[РС][\u0080-\u04ff\u2010-\u2122]){4,}")
+_CP1251_AS_LATIN = re.compile(r"(?:[À-ÿ]{4,}[ ,.]+){2}")
+"""Words without one plain letter: Cyrillic read as Latin-1."""
 _SHIFT_JIS = re.compile(r"[縺繧繝][^\s縺繧繝a-z]?(?:[縺繧繝][^\s縺繧繝a-z]?){2,}")
 _LEAST_LETTER = {"cp1251": "\u0400", "gbk": "\u0800"}
 """Letters below are made by chance: two ideographs may hold the bytes of one."""
@@ -40,6 +42,8 @@ def find_misread(text: str) -> tuple[int, str] | None:
         return match.start(), _BROKEN_AS[match.lastgroup or ""]
     if _LEAD.search(text) is not None and (match := _SURE.search(text)) is not None:
         return match.start(), "UTF-8 read as another encoding"
+    if (match := _CP1251_AS_LATIN.search(text)) is not None:
+        return match.start(), "cp1251 read as Latin-1"
     if (match := _SHIFT_JIS.search(text)) is not None:
         return match.start(), "UTF-8 read as Shift-JIS"
     for lead, pattern, charset in (("Р", _CP1251, "cp1251"), ("", _HAN_RUN, "gbk")):

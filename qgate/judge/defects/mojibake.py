@@ -12,7 +12,7 @@ NAME = "mojibake"
 SUMMARY = "broken characters: U+FFFD, UTF-8 read as Latin-1, cp1251 or GBK, lone surrogates, byte-level tokens"
 
 _UNQUOTED = re.compile("(?<![\"'`(“‘«「])\ufffd|\ufffd(?![\"'`)”’»」])")
-_BYTE_TOKENS = re.compile(r"[a-z,.;:)]Ġ[A-Za-z(]|\w▁[A-Za-z]|<0x[0-9A-F]{2}><0x[0-9A-F]{2}>|[a-z.]ĊĠ?[A-Za-z]")
+_BYTE_TOKENS = re.compile(r"[a-z,.;:)]Ġ[A-Za-z(]|\w▁[A-Za-z]|<0x[0-9A-F]{2}>|[a-z.]ĊĠ?[A-Za-z]")
 _CONTROL_TOKEN = re.compile(r"<｜[^｜\n]{1,40}｜>")
 _LEAST_BYTE_TOKENS = 2
 

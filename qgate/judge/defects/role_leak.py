@@ -11,18 +11,19 @@ NAME = "role_leak"
 SUMMARY = "control tokens of the chat template, or the next turn of the conversation, in the answer"
 
 _CONTROL = re.compile(
-    r"<\|(?:im_start|im_end|im_sep|endoftext|end_of_text|begin_of_text|eot_id|eom_id|start_header_id|end_header_id|end|user"
-    r"|assistant|system|start_of_role|end_of_role|endofprompt|fim_\w+|pad|eos|bos|start|message|channel|return)\|>"
-    r"|<(?:start|end)_of_turn>|\[/?INST\]|<<\/?SYS>>|<｜[^<>｜\n]{1,40}｜>|<(?:eos|bos|pad|unk|mask|sep|cls)>|</s>|\A<s>"
-    r"|\[(?:PAD|UNK|SEP|CLS|MASK|EOS|BOS)\]|<extra_id_\d+>|<\|reserved_special_token_\d+\|>"
+    r"<\|[A-Za-z]\w{1,40}\|>|<(?:start|end)_of_turn>|\[/?INST\]|<</?SYS>>|<｜[^<>｜\n]{1,40}｜>|</s>|\A<s>"
+    r"|<(?:eos|bos|pad|unk|mask|sep|cls)>|<(?:EOS|BOS|PAD|UNK)(?:_TOKEN)?>|<(?:extra_id_|unused|reserved_)\d+>"
+    r"|\[(?:PAD|UNK|SEP|CLS|MASK|EOS|BOS|gMASK|TOOL_CALLS|AVAILABLE_TOOLS)\]"
 )
+"""Special tokens of the families of models in use; in `<|…|>` whatever stands there, since no language writes it."""
 _USER = r"(?:user|human|usuario|utilisateur|benutzer|用户|用戶|ユーザー|사용자|пользователь|المستخدم)"
 _MODEL = r"(?:assistant|ai|bot|chatbot|gpt|model|asistente|助手|助理|アシスタント|어시스턴트|ассистент|المساعد)"
 _LABEL = r"\n[ \t]*(?:#+ ?|\*\*|\[|<)?{}(?:\*\*|\]|>)? ?(?:[:：]|\n)"
 _USER_TURN = re.compile(_LABEL.format(_USER), re.IGNORECASE)
 _MODEL_TURN = re.compile(_LABEL.format(_MODEL), re.IGNORECASE)
 _SURE_TURN = re.compile(
-    r"\n#{2,3} ?(?:Instruction|Human|User)s?:|\n\nHuman: |[.!?。！？](?:user|assistant)\n\n?(?=\S)", re.M
+    r"\n#{2,3} ?(?:Instruction|Human|User)s?:|\n\nHuman: |[.!?。！？](?:user|assistant)\n\n?(?=\S)"
+    r"|\A\s*(?:assistant|model)\n\s*(?=\S)"
 )
 _PAIRED = re.compile(r"<s>[^<\n]*</s>")
 

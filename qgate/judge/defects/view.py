@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from qgate.judge.defects.asked import Asked, asked
+from qgate.judge.defects.enough import Loop
 from qgate.judge.defects.foreign import Foreign, find_foreign
-from qgate.judge.defects.loops import Loop, find_loop
+from qgate.judge.defects.loops import find_loop
 from qgate.judge.defects.seen import NO_FAULT, Seen
 from qgate.judge.defects.visible import has_visible
 

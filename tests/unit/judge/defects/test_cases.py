@@ -5,7 +5,7 @@ import pytest
 from qgate.judge.defects import DEFECTS, find
 from tests.unit.judge.defects.case_file import Case, read
 
-CASES = read("cases.jsonl") + read("kinds.jsonl")
+CASES = read("cases.jsonl") + read("kinds.jsonl") + read("hostile.jsonl")
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])

@@ -9,7 +9,6 @@ Reads folders only; nothing is spawned for a locked environment, so that a cache
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable
@@ -20,6 +19,7 @@ from typing import Literal
 from qgate.errors import EnvError
 from qgate.io import distributions, locks
 from qgate.io.distributions import Interpreter
+from qgate.io.files import read_object
 from qgate.io.home import home
 from qgate.io.locks import Lock
 from qgate.ports import NO_TOOL, Tool
@@ -133,9 +133,8 @@ def site_of(folder: Path) -> Path:
 
 def _state(lock: Lock) -> tuple[State, str]:
     folder = folder_of(lock)
-    try:
-        marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    marker = read_object(folder / MARKER)
+    if "packages" not in marker:
         older = any(path.name != folder.name for path in root().glob(f"{lock.name}-" + "?" * 12))
         return "missing", "was built from an older lock" if older else "is not built"
     now = distributions.installed([site_of(folder)])
@@ -154,9 +153,9 @@ def _interpreter(python: Path) -> Interpreter:
     if python == Path(sys.executable):
         return distributions.current()
     folder = python.parent.parent
-    if folder.parent != root():
+    marker = read_object(folder / MARKER) if folder.parent == root() else {}
+    if "python" not in marker:
         return distributions.probe(python)
-    marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     overlay = [Path(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     return Interpreter(marker["python"], (*overlay, site_of(folder)))
 

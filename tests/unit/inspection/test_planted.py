@@ -438,6 +438,7 @@ FAULTS = [
     Fault("weight-error", "pack-quantized", shuffled, weighs=True),
     Fault("weight-error", "int-quantized", scaled(f"{GATE}.weight_scale", 2.0), weighs=True),
     Fault("weight-error-high", "float-quantized", scaled(f"{GATE}.weight_scale", 1.1), weighs=True),
+    Fault("weight-error-high", "awq-gemm", scaled(f"{GATE}.scales", 1.15), weighs=True),
     Fault("weight-outlier", "int-quantized", scaled(f"{GATE}.weight_scale", 1.05), weighs=True),
     Fault("plain-tensor-differs", "awq-gemm", scaled("model.embed_tokens.weight", 1.1), weighs=True),
     Fault("plain-tensor-differs", "int-quantized", fill("model.norm.weight", 0.0, 64), weighs=True),
@@ -516,7 +517,7 @@ def test_an_output_layer_that_ties_make_useless_is_told_by_its_values(tmp_path: 
 def test_autoawqs_fault_on_cpus_is_found_by_the_weights_alone() -> None:
     assert codes(inspect(FIXTURES / "awq-gemm-corrupted", BASELINE)) == set(), "it is well-formed"
     found = inspect(FIXTURES / "awq-gemm-corrupted", BASELINE, weights=True)
-    assert codes(found) == {"weight-error"}
+    assert codes(found) == {"weight-error", "weight-error-high"}
     worst, rounding = found.layers[0].relative_error, found.layers[0].rounding_error
     assert rounding is not None
     assert worst > 2 * rounding

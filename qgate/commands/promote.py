@@ -6,14 +6,18 @@ import argparse
 import sys
 from datetime import UTC, datetime
 
-from qgate.commands.verify import describe, verified
-from qgate.errors import ExitCode
+from qgate.commands.verify import describe, refuse_overwriting, verified
+from qgate.errors import ExitCode, UserError
 from qgate.io.checkpoint import MODEL_CARD
 from qgate.rooms import promote as room
 
 
 def promote(arguments: argparse.Namespace) -> ExitCode:
     """Verify, write, and say what serves where. Raises Refused, UserError, StoreError."""
+    refuse_overwriting(arguments.out, arguments.evidence, arguments.key)
+    if arguments.out.resolve().is_relative_to(arguments.checkpoint.resolve()):
+        advice = "a file more or another one there is not what was judged: name a place outside"
+        raise UserError(f"--out {arguments.out} lies in the checkpoint", advice=advice)
     found = verified(arguments)
     policy = room.promote(found, arguments.tier, arguments.out, datetime.now(UTC))
     sys.stdout.write(describe(found, arguments.tier))

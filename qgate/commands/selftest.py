@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import track
 
-from qgate.errors import ArtefactError, ExitCode
+from qgate.errors import ArtefactError, ExitCode, UserError
 from qgate.io import artefact
 from qgate.io.files import write_text
 from qgate.judge.resample import Draws
@@ -34,7 +34,9 @@ QUANTIZER = "noise"
 
 
 def selftest(arguments: argparse.Namespace) -> ExitCode:
-    """Write what was found; exit 1 where the gate errs more often than alpha for sure. Raises ArtefactError."""
+    """Write what was found; exit 1 where the gate errs more often than alpha for sure. Raises ArtefactError, UserError."""
+    if arguments.runs < 0:
+        raise UserError(f"--runs is {arguments.runs}", advice="give 1 or more, or 0 for no simulation")
     statistics = Statistics()
     sound = True
     if arguments.runs:

@@ -75,13 +75,20 @@ def sign(arguments: argparse.Namespace) -> ExitCode:
     """Write the signed evidence beside the bare one. Raises UserError, ArtefactError, WorldError."""
     if arguments.trust_config and not arguments.keyless:
         raise UserError("--trust-config goes with --keyless", advice="a key needs no sigstore")
+    output: Path = arguments.out or arguments.evidence.with_suffix(".sigstore.json" if arguments.keyless else ".jsonl")
+    refuse_overwriting(output, arguments.key)
     evidence = envelope.read(arguments.evidence)
     if arguments.keyless:
         text, who = keyless.sign(evidence, arguments.trust_config)
     else:
         signed, keyid = signing.sign(evidence, arguments.key)
         text, who = json.dumps(signed), f"{keyid[:16]}…"
-    output: Path = arguments.out or arguments.evidence.with_suffix(".sigstore.json" if arguments.keyless else ".jsonl")
     write_text(output, f"{text}\n")
     sys.stdout.write(f"{output}: signed {'by' if arguments.keyless else 'with'} {who}\n")
     return ExitCode.PASS
+
+
+def refuse_overwriting(output: Path, *inputs: Path | None) -> None:
+    """Raises UserError where what is to be written is what was read."""
+    if any(given is not None and given.resolve() == output.resolve() for given in inputs):
+        raise UserError(f"--out {output} would overwrite what is read", advice="name another file")

@@ -3,6 +3,7 @@ import csv
 
 import pytest
 
+from qgate.cli import main
 from qgate.commands import selftest as command
 from qgate.errors import ExitCode
 from qgate.judge.selftest.rates import Cell
@@ -43,3 +44,8 @@ def test_it_writes_the_table_and_the_summary_the_same_each_time(monkeypatch, tmp
 @pytest.mark.usefixtures("capsys")
 def test_it_fails_where_a_cell_errs_too_often(monkeypatch, tmp_path):
     assert run(monkeypatch, tmp_path, Lying(0.5, 0.3)) is ExitCode.FAIL
+
+
+def test_fewer_runs_than_none_are_a_mistake(tmp_path):
+    assert main(["selftest", "--runs", "-1", "--out", str(tmp_path / "out")]) == ExitCode.USER_ERROR
+    assert not (tmp_path / "out").exists()

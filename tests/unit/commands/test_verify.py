@@ -57,6 +57,18 @@ def test_sign_and_verify(promoted: Promoted, tmp_path: Path, capsys: pytest.Capt
     assert "evidence: signed with " in capsys.readouterr().out
 
 
+def test_nothing_that_is_read_or_judged_is_overwritten(promoted: Promoted, tmp_path: Path) -> None:
+    private, _ = key_pair(tmp_path)
+    assert main(["sign", str(promoted.evidence), "--key", str(private), "--out", str(private)]) == ExitCode.USER_ERROR
+    assert b"PRIVATE" in private.read_bytes()
+    words = ["promote", str(promoted.good), "--evidence", str(promoted.evidence), "--tier", "chat", "--out"]
+    before = {path: path.read_bytes() for path in (promoted.evidence, *promoted.good.iterdir())}
+    assert main([*words, str(promoted.evidence)]) == ExitCode.USER_ERROR
+    for name in ("config.json", "policy.yaml"):
+        assert main([*words, str(promoted.good / name)]) == ExitCode.USER_ERROR
+    assert {path: path.read_bytes() for path in (promoted.evidence, *promoted.good.iterdir())} == before
+
+
 @pytest.mark.parametrize(("text", "hours"), [("12h", 12), ("30d", 720), ("2w", 336)])
 def test_lengths_of_time(text: str, hours: int) -> None:
     assert duration(text).total_seconds() == hours * 3600

@@ -61,7 +61,12 @@ def _interface(promotion: Promotion, name: str, tier: SaidOfTier) -> Interface:
         if served in variants and back in variants
     )
     return Interface(
-        description=tier.description, server=served, verdict=tier.verdict, reason=tier.reason, fallbacks=backs
+        description=tier.description,
+        server=served,
+        default=tier.default,
+        verdict=tier.verdict,
+        reason=tier.reason,
+        fallbacks=backs,
     )
 
 

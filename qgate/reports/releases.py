@@ -19,16 +19,25 @@ LEVELS = {"score_loss": "score", "defect_increase": "defects", "truncation_incre
 
 
 def render(titles: tuple[str, str], changes: Sequence[Change], notes: Iterable[str]) -> RenderableType:
-    """A table of every change, a sentence on what is sure, and the notes. `titles`: the earlier and the later run."""
+    """A table of what moved, a sentence on what is sure, and the notes. `titles`: the earlier and the later run."""
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
     for title in COLUMNS:
         justify: JustifyMethod = "right" if title in {"before", "after", "worse by"} else "left"
         grid.add_column(title, overflow="fold", justify=justify, no_wrap=title not in {"variant", "set"})
-    for change in changes:
+    moved = [change for change in changes if not _is_same(change)]
+    for change in moved:
         grid.add_row(*_row(change))
     head = Text(f"from {titles[0]} to {titles[1]}", style="bold")
-    said = Text(f"\n{_sentence(changes)}", style="bold")
-    return Group(head, grid, said, *(Text(f"· {one_line(note)}") for note in notes))
+    same = f"{len(changes) - len(moved)} of {len(changes)} figures are the same in both runs, and not listed"
+    parts: list[RenderableType] = [head, *([grid] if moved else []), Text(f"\n{_sentence(changes)}", style="bold")]
+    parts += [Text(f"· {same}")] if len(moved) < len(changes) else []
+    return Group(*parts, *(Text(f"· {one_line(note)}") for note in notes))
+
+
+def _is_same(change: Change) -> bool:
+    """Whether both runs have the very same figure, item by item in the mean."""
+    result = change.result
+    return result.estimate.value == 0 and result.baseline_value == result.variant_value
 
 
 def _row(change: Change) -> tuple[Text, ...]:

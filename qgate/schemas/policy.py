@@ -24,6 +24,9 @@ class Interface(Frozen):
 
     description: str = ""
     server: str | None = Field(description="Key under `servers`; null: it may serve nothing")
+    default: str | None = Field(
+        default=None, description="Variant that it is meant to serve; verdict and reason are of it"
+    )
     verdict: Verdict = Field(description="Of its default variant")
     reason: str
     fallbacks: tuple[Fallback, ...] = Field(default=(), description="In the order in which they are to be tried")

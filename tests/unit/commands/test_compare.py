@@ -2,6 +2,7 @@
 
 import io
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from qgate import pipeline
 from qgate.cli import main
 from qgate.errors import ExitCode, UserError
 from qgate.io import recipe
+from qgate.judge.releases import Change
 from qgate.reports import releases
 from qgate.rooms.releases import compare_releases
 from tests.unit.test_pipeline import Watcher, made
@@ -48,12 +50,29 @@ def test_what_got_worse_fails(runs: tuple[Path, Path], capsys: pytest.CaptureFix
 
 def test_the_shipped_sets_names_stay_whole_in_eighty_columns(runs: tuple[Path, Path]) -> None:
     changes = [
-        replace(change, evalset="instruction", variant="baseline")
+        replace(
+            change,
+            evalset="instruction",
+            variant="baseline",
+            result=change.result.model_copy(update={"baseline_value": 2}),
+        )
         for change in compare_releases(runs[0], runs[0]).changes
     ]
+    assert printed(changes).count(" instruction ") == len(changes)
+
+
+def test_what_is_the_same_in_both_runs_is_counted_and_not_listed(runs: tuple[Path, Path]) -> None:
+    changes = compare_releases(runs[0], runs[0]).changes
+    text = printed(changes)
+    assert f"{len(changes)} of {len(changes)} figures are the same in both runs, and not listed" in text
+    assert "worse by" not in text
+    assert "Nothing got worse for sure" in text
+
+
+def printed(changes: Sequence[Change]) -> str:
     stream = io.StringIO()
     Console(file=stream, width=80).print(releases.render(("a", "b"), changes, ()))
-    assert stream.getvalue().count(" instruction ") == len(changes)
+    return stream.getvalue()
 
 
 def copy(run: Path, folder: Path) -> Path:

@@ -32,7 +32,8 @@ def test_every_interface_has_its_server(promoted: Promoted) -> None:
     assert served == {"chat": "good", "batch": "baseline", "judge": "baseline"}
     assert policy["interfaces"]["chat"]["fallbacks"] == [{"server": "baseline", "needs_restart": True}]
     assert policy["interfaces"]["judge"]["fallbacks"] == []
-    assert policy["interfaces"]["batch"]["verdict"] == "FAIL"
+    batch = policy["interfaces"]["batch"]
+    assert (batch["default"], batch["verdict"]) == ("bad", "FAIL")
     assert policy["qgate"] == {"kind": "policy", "version": 1}
 
 

@@ -111,13 +111,13 @@ def _extra(facts: Facts, baseline: Facts) -> Iterator[Finding]:
     biases = [
         name for name in biases if not BUFFERS.search(name) and f"{name.removesuffix('bias')}weight" in baseline.headers
     ]
-    zero = [name for name in biases if (found := facts.values.get(name)) is not None and found.num_zero == found.num]
+    zero = {name for name in biases if (found := facts.values.get(name)) is not None and found.num_zero == found.num}
     modules = {name.rpartition(".")[0] for name in baseline.headers}
     strange = [name for name in facts.headers if name.rpartition(".")[0] not in modules and not _is_known(name)]
     if strange:
         yield TENSOR_UNEXPECTED.at(strange, "the baseline has nothing of that name")
-    for code, names in ((BIAS_ZERO, zero), (BIAS_UNEXPECTED, [name for name in biases if name not in set(zero)])):
-        if names:
+    for code, is_zero in ((BIAS_ZERO, True), (BIAS_UNEXPECTED, False)):
+        if names := [name for name in biases if (name in zero) is is_zero]:
             yield code.at(names, "the baseline has no such bias")
 
 

@@ -140,7 +140,7 @@ def _left_out(stored: Mapping[str, bool], promised: Promise) -> Iterator[Finding
         return
     if stray:
         yield LAYER_NOT_QUANTIZED.at(stray, f"{promised.method} promises it, and it is stored plain, unlike its like")
-    if other := [module for module in plain if module not in set(stray)]:
+    if other := [module for module in plain if _kind(module) not in kinds]:
         yield KIND_NOT_IGNORED.at(other, f"{promised.method} promises it, and all of its kind are stored plain")
 
 

@@ -26,8 +26,9 @@ def read(source: Path, split: str | None) -> list[Row]:
         raise EvalsetError(f"no file or folder {source}", advice="a dataset on the hub is named by --dataset")
     try:
         return _folder(source, split) if source.is_dir() else _file(source)
-    except (OSError, pa.ArrowException, ValueError) as error:
-        raise EvalsetError(f"{source} cannot be read: {str(error).splitlines()[0]}") from error
+    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, RecursionError) as error:
+        first, _, _ = str(error).partition("\n")
+        raise EvalsetError(f"{source} cannot be read: {first or type(error).__name__}") from error
 
 
 def _file(path: Path) -> list[Row]:

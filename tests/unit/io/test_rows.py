@@ -93,6 +93,13 @@ def test_what_is_no_table_is_told(tmp_path: Path, name: str, data: bytes, messag
     assert name in caught.value.message
 
 
+@pytest.mark.parametrize("name", ["dataset_dict.json", "state.json"])
+def test_a_saved_folder_that_says_something_else_is_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(EvalsetError, match="cannot be read"):
+        rows.read(tmp_path, "train")
+
+
 def test_what_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(EvalsetError, match="no file or folder") as caught:
         rows.read(tmp_path / "none.csv", None)

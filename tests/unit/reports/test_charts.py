@@ -78,3 +78,15 @@ def test_a_cell_of_the_heat_map_is_strong_where_it_is_worse():
         harms = [value["harm"] for value in values]
         assert harms == sorted(harms)
         assert harms[0] > 0
+
+
+def test_axes_name_their_units():
+    encoding = next(chart for chart in ALL if chart.title == "KL from the baseline by output position").spec["layer"][
+        -1
+    ]
+    assert encoding["encoding"]["x"]["title"] == "output position (tokens)"
+    assert encoding["encoding"]["y"]["title"] == "KL from the baseline (nats)"
+    crossed = next(chart.spec["spec"] for chart in ALL if "facet" in chart.spec)
+    across = {label.split(" × ")[0] for part in SHEET.breakdowns if " × " in part.axis for label in part.labels}
+    assert crossed["layer"][0]["encoding"]["x"]["title"] == "prompt length (tokens)"
+    assert crossed["width"] >= 50 * len(across)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -20,6 +20,8 @@ from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, ScoreReq
 from qgate.sizing.ledger import Ledger
 from qgate.sizing.model import Model
 from qgate.sizing.placement import Berth, Device
+
+M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,26 @@ class QuantizeJob:
     seed: int
     work: Path
     """A scratch folder for request, result and log."""
+
+    def request(self, **own: Any) -> dict[str, Any]:
+        """request.json as every worker that reads texts takes it, and what one takes beside."""
+        return {
+            "model": str(self.model),
+            "output": str(self.output),
+            "scratch": str(self.work / "made"),
+            "dtype": self.dtype,
+            "calibration_file": None if self.calibration_file is None else str(self.calibration_file),
+            "sequence_length": self.sequence_length,
+            "seed": self.seed,
+            "progress_file": str(self.work / "progress.json"),
+            **own,
+        }
+
+
+def checked(options: BaseModel, own: type[M]) -> M:
+    """A plugin's options as its own model, as which qgate validated them."""
+    assert isinstance(options, own), f"options of another plugin: {type(options).__name__}"
+    return options
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from qgate.ports import QuantizeJob
+from qgate.ports import QuantizeJob, checked
 from qgate.schemas.base import Frozen
 
 
@@ -47,7 +47,7 @@ class AutoAwq:
 
     def precision(self, options: BaseModel) -> str:
         """W4A16."""
-        return f"W{_checked(options).w_bit}A16"
+        return f"W{checked(options, Options).w_bit}A16"
 
     def needs_calibration(self, options: BaseModel) -> bool:
         """Always."""
@@ -55,35 +55,22 @@ class AutoAwq:
 
     def group_size(self, options: BaseModel) -> int | None:
         """Columns that share a scale."""
-        return _checked(options).q_group_size
+        return checked(options, Options).q_group_size
 
     def ignored(self, options: BaseModel) -> tuple[str, ...]:
         """`re:` patterns of modules left unquantized: AutoAWQ looks for a part of the name."""
-        kept = _checked(options).modules_to_not_convert
+        kept = checked(options, Options).modules_to_not_convert
         return ("lm_head", *(f"re:.*{re.escape(part)}" for part in kept))
 
     def request(self, job: QuantizeJob) -> dict[str, Any]:
         """request.json of the worker; see its docstring for the fields."""
-        chosen = _checked(job.options)
-        return {
-            "model": str(job.model),
-            "output": str(job.output),
-            "scratch": str(job.work / "made"),
-            "dtype": job.dtype,
-            "quantization": chosen.model_dump(include={"w_bit", "q_group_size", "zero_point", "version"}),
-            "keep": ["lm_head", *chosen.modules_to_not_convert],
-            "duo_scaling": chosen.duo_scaling,
-            "clip": chosen.apply_clip,
-            "calibration_file": str(job.calibration_file),
-            "sequence_length": job.sequence_length,
-            "seed": job.seed,
-            "progress_file": str(job.work / "progress.json"),
-        }
-
-
-def _checked(options: BaseModel) -> Options:
-    assert isinstance(options, Options), f"options of another plugin: {type(options).__name__}"
-    return options
+        chosen = checked(job.options, Options)
+        return job.request(
+            quantization=chosen.model_dump(include={"w_bit", "q_group_size", "zero_point", "version"}),
+            keep=["lm_head", *chosen.modules_to_not_convert],
+            duo_scaling=chosen.duo_scaling,
+            clip=chosen.apply_clip,
+        )
 
 
 QUANTIZER = AutoAwq()

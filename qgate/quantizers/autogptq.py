@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from qgate.ports import QuantizeJob
+from qgate.ports import QuantizeJob, checked
 from qgate.schemas.base import Frozen
 
 
@@ -48,7 +48,7 @@ class AutoGptq:
 
     def precision(self, options: BaseModel) -> str:
         """W4A16, or another width."""
-        return f"W{_checked(options).bits}A16"
+        return f"W{checked(options, Options).bits}A16"
 
     def needs_calibration(self, options: BaseModel) -> bool:
         """Always."""
@@ -56,7 +56,7 @@ class AutoGptq:
 
     def group_size(self, options: BaseModel) -> int | None:
         """Columns that share a scale."""
-        return _checked(options).group_size
+        return checked(options, Options).group_size
 
     def ignored(self, options: BaseModel) -> tuple[str, ...]:
         """AutoGPTQ quantizes the linear layers of the decoder's layers, all of them."""
@@ -64,22 +64,7 @@ class AutoGptq:
 
     def request(self, job: QuantizeJob) -> dict[str, Any]:
         """request.json of the worker; see its docstring for the fields."""
-        return {
-            "model": str(job.model),
-            "output": str(job.output),
-            "scratch": str(job.work / "made"),
-            "dtype": job.dtype,
-            "quantization": _checked(job.options).model_dump(),
-            "calibration_file": str(job.calibration_file),
-            "sequence_length": job.sequence_length,
-            "seed": job.seed,
-            "progress_file": str(job.work / "progress.json"),
-        }
-
-
-def _checked(options: BaseModel) -> Options:
-    assert isinstance(options, Options), f"options of another plugin: {type(options).__name__}"
-    return options
+        return job.request(quantization=checked(job.options, Options).model_dump())
 
 
 QUANTIZER = AutoGptq()

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from qgate.ports import QuantizeJob
+from qgate.ports import QuantizeJob, checked
 from qgate.schemas.base import Frozen
 
 GPTQ_ONLY = ("desc_act", "act_group_aware", "static_groups", "damp_percent", "mse", "format")
@@ -90,7 +90,7 @@ class GptqModel:
 
     def precision(self, options: BaseModel) -> str:
         """W4A16, or another width."""
-        return f"W{_checked(options).bits}A16"
+        return f"W{checked(options, Options).bits}A16"
 
     def needs_calibration(self, options: BaseModel) -> bool:
         """Both methods do."""
@@ -98,38 +98,25 @@ class GptqModel:
 
     def group_size(self, options: BaseModel) -> int | None:
         """Columns that share a scale."""
-        return _checked(options).group_size
+        return checked(options, Options).group_size
 
     def ignored(self, options: BaseModel) -> tuple[str, ...]:
         """Names and `re:` patterns of modules left unquantized."""
-        return ("lm_head", *_checked(options).ignore)
+        return ("lm_head", *checked(options, Options).ignore)
 
     def request(self, job: QuantizeJob) -> dict[str, Any]:
         """request.json of the worker; see its docstring for the fields."""
-        chosen = _checked(job.options)
-        return {
-            "model": str(job.model),
-            "output": str(job.output),
-            "scratch": str(job.work / "made"),
-            "dtype": job.dtype,
-            "method": chosen.method,
-            "quantization": _quantization(chosen),
-            "skip": [_pattern(name) for name in chosen.ignore],
-            "calibration_file": str(job.calibration_file),
-            "sequence_length": job.sequence_length,
-            "seed": job.seed,
-            "progress_file": str(job.work / "progress.json"),
-        }
+        chosen = checked(job.options, Options)
+        return job.request(
+            method=chosen.method,
+            quantization=_quantization(chosen),
+            skip=[_pattern(name) for name in chosen.ignore],
+        )
 
 
 def _pattern(name: str) -> str:
     """A name or `re:` pattern as the regular expression that GPTQModel matches from a name's start."""
     return name.removeprefix("re:") if name.startswith("re:") else f"{re.escape(name)}$"
-
-
-def _checked(options: BaseModel) -> Options:
-    assert isinstance(options, Options), f"options of another plugin: {type(options).__name__}"
-    return options
 
 
 QUANTIZER = GptqModel()

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from qgate.ports import QuantizeJob
+from qgate.ports import QuantizeJob, checked
 from qgate.schemas.base import Frozen
 
 Scheme = Literal["W8A8", "W4A16", "W4A16_ASYM", "W8A16", "FP8_DYNAMIC"]
@@ -120,39 +120,25 @@ class LlmCompressor:
 
     def precision(self, options: BaseModel) -> str:
         """W8A8, W4A16, W8A16 or FP8."""
-        scheme = _checked(options).scheme
+        scheme = checked(options, Options).scheme
         return {"W4A16_ASYM": "W4A16", "FP8_DYNAMIC": "FP8"}.get(scheme, scheme)
 
     def needs_calibration(self, options: BaseModel) -> bool:
         """All but round-to-nearest."""
-        return _checked(options).algorithm != "rtn"
+        return checked(options, Options).algorithm != "rtn"
 
     def group_size(self, options: BaseModel) -> int | None:
         """Columns that share a scale; None where a whole output channel does."""
-        chosen = _checked(options)
+        chosen = checked(options, Options)
         return chosen.group_size if chosen.scheme in GROUPED else None
 
     def ignored(self, options: BaseModel) -> tuple[str, ...]:
         """Names and `re:` patterns of modules left unquantized."""
-        return _checked(options).ignore
+        return checked(options, Options).ignore
 
     def request(self, job: QuantizeJob) -> dict[str, Any]:
         """request.json of the worker; see its docstring for the fields."""
-        return {
-            "model": str(job.model),
-            "output": str(job.output),
-            "dtype": job.dtype,
-            "modifiers": _modifiers(_checked(job.options)),
-            "calibration_file": None if job.calibration_file is None else str(job.calibration_file),
-            "sequence_length": job.sequence_length,
-            "seed": job.seed,
-            "progress_file": str(job.work / "progress.json"),
-        }
-
-
-def _checked(options: BaseModel) -> Options:
-    assert isinstance(options, Options), f"options of another plugin: {type(options).__name__}"
-    return options
+        return job.request(modifiers=_modifiers(checked(job.options, Options)))
 
 
 QUANTIZER = LlmCompressor()

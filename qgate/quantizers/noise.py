@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from qgate.ports import QuantizeJob
+from qgate.ports import QuantizeJob, checked
 from qgate.schemas.base import Frozen
 
 
@@ -40,7 +40,7 @@ class Noise:
 
     def precision(self, options: BaseModel) -> str:
         """The model's own."""
-        return _checked(options).precision
+        return checked(options, Options).precision
 
     def needs_calibration(self, options: BaseModel) -> bool:
         """Noise needs no texts."""
@@ -52,11 +52,11 @@ class Noise:
 
     def ignored(self, options: BaseModel) -> tuple[str, ...]:
         """Names and `re:` patterns of modules left as they are."""
-        return _checked(options).ignore
+        return checked(options, Options).ignore
 
     def request(self, job: QuantizeJob) -> dict[str, Any]:
         """request.json of the worker; see its docstring for the fields."""
-        chosen = _checked(job.options)
+        chosen = checked(job.options, Options)
         return {
             "model": str(job.model),
             "output": str(job.output),
@@ -64,11 +64,6 @@ class Noise:
             "seed": chosen.seed,
             "ignore": list(chosen.ignore),
         }
-
-
-def _checked(options: BaseModel) -> Options:
-    assert isinstance(options, Options), f"options of another plugin: {type(options).__name__}"
-    return options
 
 
 QUANTIZER = Noise()

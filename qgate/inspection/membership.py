@@ -93,7 +93,9 @@ def check(facts: Facts) -> Iterator[Finding]:
     stored = stored_modules(facts.headers)
     said, promised = quantization_of(facts.config), promise(facts.config)
     quantized = [module for module, is_quantized in stored.items() if is_quantized]
-    if said is None and quantized and (beside := sorted(facts.files & BESIDE)):
+    if said is None and facts.config.get("quantization_config"):
+        yield QUANTIZATION_CONFIG_WRONG.at("config.json: quantization_config", "it is no object")
+    elif said is None and quantized and (beside := sorted(facts.files & BESIDE)):
         detail = "the quantization is described here, where engines look only if they are told to"
         yield QUANTIZATION_METHOD_UNKNOWN.at(beside, detail)
     elif said is None and quantized:
@@ -103,7 +105,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         detail = f"quant_method is {said.get('quant_method')!r}{version}"
         yield QUANTIZATION_METHOD_UNKNOWN.at("config.json: quantization_config", detail)
     elif said is not None and promised is not None and (wrong := _wrong(promised) or refused(said)) is not None:
-        if quantized:
+        if quantized or promised.rules:  # sparse weights have a config without a rule
             yield QUANTIZATION_CONFIG_WRONG.at("config.json: quantization_config", wrong)
     elif promised is not None:
         yield from _left_out(stored, promised)

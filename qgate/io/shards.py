@@ -33,6 +33,8 @@ def survey(folder: Path) -> Found:
                 both = f"{tensors[tensor.name].file.name} and {file.name} have it"
                 faults.append(ShardFault("tensor-twice", tensor.name, both))
             tensors[tensor.name] = tensor
+    if files and not faults and not any(tensor.num_elements for tensor in tensors.values()):
+        faults += [ShardFault("weights-missing", file.name, "it holds no tensor with a value") for file in files]
     if index is not None:
         faults += _index_faults(index, tensors, {fault.place for fault in faults})
     return tensors, tuple(faults)
@@ -42,6 +44,8 @@ def _files(folder: Path, index: dict[str, str] | None, faults: list[ShardFault])
     """The files that belong to the model, and faults where they do not make a whole one."""
     if index is not None:
         wanted = sorted(set(index.values()))
+        if not wanted:
+            faults.append(ShardFault("weights-missing", INDEX, "it names no weight file"))
         gone = [name for name in wanted if not is_shard(folder, name)]
         faults += [
             ShardFault("shard-missing", name, f"{INDEX} names it, and there is no such file in the folder")

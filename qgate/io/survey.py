@@ -136,11 +136,14 @@ def _templates(folder: Path, settings: Mapping[str, Any]) -> dict[str, str]:
 
 def _json(file: Path, unreadable: dict[str, str]) -> dict[str, Any]:
     """The object in `file`; empty where it is missing or, which is noted, broken."""
-    try:
-        value = orjson.loads(file.read_bytes())
-    except FileNotFoundError:
+    if not file.exists():
         return {}
+    try:
+        value = orjson.loads(file.read_bytes()) if file.is_file() else None  # nobody may ever write to a pipe
     except (OSError, ValueError) as error:
         unreadable[file.name] = str(error)
         return {}
-    return value if isinstance(value, dict) else {}
+    if not isinstance(value, dict):
+        unreadable[file.name] = "it holds no object" if file.is_file() else "it is no file"
+        return {}
+    return value

@@ -58,8 +58,8 @@ def read(folder: Path) -> dict[str, Tensor]:
                     f"{folder} has the tensor {tensor.name} twice ({tensors[tensor.name].file.name}, {file.name})"
                 )
             tensors[tensor.name] = tensor
-    if not tensors:
-        raise _broken(f"{folder} has safetensors files without a tensor")
+    if not any(tensor.num_elements for tensor in tensors.values()):
+        raise _broken(f"{folder} has safetensors files without a tensor that holds a value")
     if (folder / INDEX).is_file():
         _check_index(folder, tensors)
     return tensors
@@ -164,6 +164,8 @@ def _tensor(name: str, entry: dict[str, Any], file: Path, base: int) -> Tensor:
     shape = tuple(entry["shape"])
     if any(type(each) is not int or each < 0 for each in (begin, end, *shape)) or end < begin:
         raise ValueError(f"{name} has an offset or a size that is no count")
+    if not isinstance(entry["dtype"], str):
+        raise TypeError(f"{name} has a dtype that is no name")
     bits = DTYPE_BITS.get(entry["dtype"])
     if bits is not None and (end - begin) * 8 != math.prod(shape) * bits:
         raise ValueError(f"{name} takes {end - begin} bytes, which {entry['dtype']}{list(shape)} does not")

@@ -100,6 +100,7 @@ LYING = {
     "booleans": headed({"a": {**ONE, "shape": [True, 2], "data_offsets": [False, 8]}}),
     "negative": headed({"a": {**ONE, "shape": [-2], "data_offsets": [8, 0]}}),
     "before the data": headed({"a": {**ONE, "data_offsets": [-8, 0]}}),
+    "no name": headed({"a": {**ONE, "dtype": 5}}),
     "nested": headed(b"[" * 200_000),
     "nested metadata": headed(b'{"__metadata__":' + b'{"a":' * 50_000 + b"1" + b"}" * 50_001),
     "empty": b"",
@@ -154,3 +155,48 @@ def test_a_model_without_its_layers_is_an_error(tmp_path: Path) -> None:
     (folder / "model.safetensors").write_bytes(headed({"model.norm.weight": ONE}))
     found = inspect(folder, None, weights=True).findings
     assert [(each.severity, each.places) for each in found if each.code == "tensor-missing"] == [("error", ("layers",))]
+
+
+@pytest.mark.parametrize("header", [{}, {"a": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}}])
+def test_weight_files_that_hold_nothing_are_missing_weights(header: dict[str, Any], tmp_path: Path) -> None:
+    folder = without_weights(tmp_path)
+    raw = json.dumps(header).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(raw)) + raw)
+    assert "weights-missing" in {each.code for each in inspect(folder, None).findings}
+    with pytest.raises(CheckpointError, match="without a tensor that holds a value"):
+        tensors.read(folder)
+
+
+def test_an_index_of_nothing_is_missing_weights(tmp_path: Path) -> None:
+    folder = without_weights(tmp_path)
+    (folder / tensors.INDEX).write_text(json.dumps({"weight_map": {}}))
+    assert "weights-missing" in {each.code for each in inspect(folder, None).findings}
+
+
+@pytest.mark.parametrize(
+    ("file", "code"),
+    [
+        ("tokenizer.json", "tokenizer-unreadable"),
+        ("tokenizer_config.json", "tokenizer-unreadable"),
+        ("generation_config.json", "generation-unreadable"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["list", "pipe"])
+def test_a_settings_file_that_is_no_object_is_unreadable(file: str, code: str, kind: str, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(BASELINE, folder)
+    (folder / file).unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(folder / file)
+    else:
+        (folder / file).write_text("[]")
+    assert code in {each.code for each in inspect(folder, None).findings}
+
+
+@pytest.mark.parametrize("said", [[1], "awq", {"quant_method": "gptq", "bits": 1000}])
+def test_a_quantization_config_that_nothing_can_read_is_told_of_plain_weights_too(said: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(BASELINE, folder)
+    config = json.loads((folder / "config.json").read_text()) | {"quantization_config": said}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert "quantization-config-wrong" in {each.code for each in inspect(folder, None).findings}

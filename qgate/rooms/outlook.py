@@ -13,7 +13,7 @@ from qgate.rooms.obtain import obtain_model, obtain_ready
 from qgate.rooms.precheck import precheck, quantized_layers, result_bytes
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.tasks import find_tasks
-from qgate.rooms.variants import baseline_key, job_of, variant_key
+from qgate.rooms.variants import baseline_key, job_of, tool_of, variant_key
 from qgate.rooms.work import ArmKey, key_of
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.recipe import BASELINE, GgufSource
@@ -82,6 +82,7 @@ def _variant(prepared: Prepared, name: str, baseline: Checkpoint | None) -> tupl
         ready = obtain_ready(variant.checkpoint, name, variant.precision)
         return name, ready, _checkpoint_line(name, ready, "at hand")
     if baseline is None:
+        tool_of(prepared, variant)  # whether it is there is known all the same
         return name, None, Line("checkpoint", name, "after the baseline is unpacked", "")
     job = job_of(prepared, name, baseline)
     precheck(job, prepared.store.root)

@@ -78,8 +78,13 @@ def job_of(prepared: Prepared, name: str, baseline: Checkpoint) -> VariantJob:
         calibration=variant.calibration,
         baseline=baseline,
         dtype=recipe.baseline.dtype,
-        tool=prepared.find_tool(variant.env or quantizer.lock),
+        tool=tool_of(prepared, variant),
     )
+
+
+def tool_of(prepared: Prepared, variant: Variant) -> Tool:
+    """The environment of a variant's quantizer. Raises EnvError, PluginError."""
+    return prepared.find_tool(variant.env or load_quantizer(str(variant.quantizer)).lock)
 
 
 def variant_key(variant: Variant, job: VariantJob) -> str:

@@ -100,6 +100,23 @@ def test_a_model_of_the_hub_is_planned_without_an_environment(
     assert "does not fit" not in said
 
 
+def test_every_environment_that_a_recipe_needs_is_named_before_anything_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("QGATE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "160")
+    written = yaml.safe_load((ROOT / "recipes" / "four-backends.yaml").read_text(encoding="utf-8"))
+    (tmp_path / "model.gguf").write_bytes(b"GGUF")
+    written["model"] = {"gguf": "model.gguf"}
+    written["evalsets"] = [{"name": "instruction@1", "limit": 3}]
+    (tmp_path / "calibration").symlink_to(GENERAL.parent)
+    (tmp_path / "r.yaml").write_text(yaml.safe_dump(written), encoding="utf-8")
+    assert cli.main(["plan", str(tmp_path / "r.yaml"), "--results", str(tmp_path / "results")]) == 3
+    said = capsys.readouterr().out
+    for package in ("llmcompressor", "autoawq", "autogptq", "gptqmodel"):
+        assert f"qgate env build {package}" in said
+
+
 def test_the_attached_servers_of_baseline_and_variant_are_two() -> None:
     loaded = recipe.load(ROOT / "recipes" / "running-server.yaml")
     urls = {model.model_dump()["base_url"] for model in loaded.variant_engine_options.values()}

@@ -10,6 +10,7 @@ from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
 from rich.measure import Measurement
+from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -52,13 +53,14 @@ class Parted:
         for num_tables, tight in product(range(1, len(self.heads) + 1), (False, True)):
             size = -(-len(self.heads) // num_tables)
             tables = [self._table(slice(at, at + size), tight=tight) for at in range(0, len(self.heads), size)]
-            if all(Measurement.get(console, wide, table).maximum <= options.max_width for table in tables):
+            if all(Measurement.get(console, wide, table).maximum < options.max_width for table in tables):
                 break
-        yield from tables
+        for number, table in enumerate(tables):
+            yield Padding(table, (1 if number else 0, 0, 0, 1))
 
     def _table(self, part: slice, *, tight: bool) -> Table:
         """The table of some columns; where it is `tight`, heads and first cells are wrapped between their words."""
-        table = Table(box=box.SIMPLE_HEAD)
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False)
         labels = [label for label, _ in self.rows]
         names = min(_longest([Text(self.first), *labels]), LONGEST_NAME)
         table.add_column(self.first, width=names if tight else None, overflow="fold")

@@ -73,6 +73,7 @@ def _context(bundle: ReportBundle) -> dict[str, Any]:
         "meaning": words.EXIT_MEANING[code],
         "overall": {0: "PASS", 1: "FAIL"}.get(code.value, "INCONCLUSIVE"),
         "headline": headline(sheet),
+        "findings": words.findings_of(run, sheet),
         "names": words.variants_of(sheet),
         "evalsets": words.evalsets_of(sheet),
         "colours": colours(sheet),

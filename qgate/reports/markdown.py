@@ -15,6 +15,7 @@ from qgate.reports.words import (
     EXIT_MEANING,
     NOT_ALLOWED,
     criterion_name,
+    findings_of,
     in_tier,
     labelled,
     precisions,
@@ -169,8 +170,7 @@ def _cost(run: Run, sheet: VerdictSheet) -> str:
 
 
 def _findings(run: Run, sheet: VerdictSheet) -> str:
-    lines = [f"- {escape(finding)}" for finding in sheet.findings]
-    lines += [f"- {escape(name)} could not be run: {escape(why)}" for name, why in run.failures.items()]
+    lines = [f"- {escape(finding)}" for finding in findings_of(run, sheet)]
     return "### Findings\n\n" + "\n".join(lines) if lines else ""
 
 

@@ -20,6 +20,7 @@ from qgate.reports.visible import clip, offset_of, one_line
 from qgate.reports.words import (
     EXIT_MEANING,
     NOT_ALLOWED,
+    findings_of,
     in_tier,
     labelled,
     not_passed,
@@ -178,7 +179,7 @@ def _example(example: Example) -> Iterator[tuple[Text, Text]]:
 
 
 def _findings(run: Run, sheet: VerdictSheet) -> Iterator[RenderableType]:
-    lines = [*sheet.findings, *(f"{name} could not be run: {why}" for name, why in run.failures.items())]
+    lines = findings_of(run, sheet)
     if lines:
         yield _section("Findings")
         yield _grid(((Text("·"), _words(line)) for line in lines), (1,))

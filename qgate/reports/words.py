@@ -120,6 +120,15 @@ def not_passed(sheet: VerdictSheet) -> dict[tuple[Verdict, str, str], list[str]]
     return dict(sorted(grouped.items(), key=lambda entry: entry[0][0] is not Verdict.FAIL))
 
 
+def findings_of(run: Run, sheet: VerdictSheet) -> tuple[str, ...]:
+    """What the judge found, and every variant that could not be run of which the judge did not say so."""
+    failed = {f"{name} could not be run: ": why for name, why in run.failures.items()}
+    untold = (
+        begin + why for begin, why in failed.items() if not any(each.startswith(begin) for each in sheet.findings)
+    )
+    return (*sheet.findings, *untold)
+
+
 def worst_examples(sheet: VerdictSheet, most: int) -> list[Example]:
     """The `most` worst examples; of equally bad ones each variant's first come first, those that fail before others."""
     fails = {variant for verdict, variant, _ in not_passed(sheet) if verdict is Verdict.FAIL}

@@ -42,10 +42,10 @@ def refusal(found: Inspection) -> str | None:
 
 
 def told(work: Work) -> list[str]:
-    """Every warning of every checkpoint, a sentence each."""
-    return [
-        f"{name}: {sentence(finding)}."
-        for name, inspection in sorted(work.inspections.items())
-        for finding in inspection.findings
-        if finding.severity is Severity.WARNING
-    ]
+    """Every warning, a sentence each, with all the checkpoints that it holds of."""
+    who: dict[str, list[str]] = {}
+    for name, inspection in sorted(work.inspections.items()):
+        for finding in inspection.findings:
+            if finding.severity is Severity.WARNING:
+                who.setdefault(sentence(finding), []).append(name)
+    return [f"{', '.join(names)}: {said}." for said, names in who.items()]

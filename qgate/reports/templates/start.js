@@ -51,7 +51,7 @@ async function startAnswers() {
     const began = performance.now();
     const found = answers.select(readFilter());
     list.show(found, wantedKey ? found.findIndex((row) => answers.key(row) === wantedKey) : 0);
-    count.textContent = `${found.length.toLocaleString("en")} of ${answers.count.toLocaleString("en")} answers${readFilter().arm === null ? "; repeats are under Variant" : ""}`;
+    count.textContent = `${found.length.toLocaleString("en")} of ${answers.count.toLocaleString("en")} answers${readFilter().arm === null ? "; second runs can be chosen under Variant" : ""}`;
     root.dataset.filterMs = (performance.now() - began).toFixed(1);
   };
   fillFilters(answers);

@@ -71,3 +71,9 @@ def test_a_variant_that_a_tier_forbids_has_no_verdict():
 def test_a_moment_is_told_in_utc():
     assert words.moment("2026-11-29T19:37:28.123456+00:00") == "2026-11-29 19:37:28 UTC"
     assert words.moment("2026-11-29T20:37:28+01:00") == "2026-11-29 19:37:28 UTC"
+
+
+def test_a_variant_that_could_not_be_run_is_told_once():
+    run = sample.run().model_copy(update={"failures": {"fp8": "no FP8 product", "awq": "no memory"}})
+    sheet = sample.sheet().model_copy(update={"findings": ("awq could not be run: no memory\nlog: awq.log",)})
+    assert words.findings_of(run, sheet) == (*sheet.findings, "fp8 could not be run: no FP8 product")

@@ -59,3 +59,13 @@ def test_warnings_are_findings_of_the_run_and_inspections_lie_beside_it(tmp_path
     found = artefact.load(outcome.folder / "inspections" / "good.json", Inspection)
     assert (found.name, found.compared_with) == ("good", "model")
     assert str(tmp_path) not in (outcome.folder / "inspections" / "good.json").read_text()
+
+
+def test_a_warning_of_several_checkpoints_is_one_finding(tmp_path: Path) -> None:
+    recipe = made(tmp_path)
+    change(tmp_path / "good", hidden_act="gelu")
+    change(tmp_path / "bad", hidden_act="gelu")
+    change(tmp_path / "model", hidden_act="silu")
+    outcome, _ = run(tmp_path, recipe)
+    told = [finding for finding in outcome.sheet.findings if "config-differs" in finding]
+    assert [finding.partition(":")[0] for finding in told] == ["bad, good"]

@@ -30,6 +30,8 @@ class Lever:
     """Options that differ: the server is started again."""
     dtype: str | None = None
     """Another arithmetic: the server is started again."""
+    widens: bool = False
+    """Whether it is of a wider range: what overflows in float16 does not in it."""
     request: Mapping[str, Any] = field(default_factory=dict)
     """Fields of each request that differ, where that is enough; `{try}` in a text becomes the try's own."""
 

@@ -215,8 +215,9 @@ def _isolate(
         ("eos_or_configuration", ("open",), lab.sides.both_at_hand,
          lambda: swaps.with_baselines_configuration(lab, views)),
         ("kernel_or_engine", ("open", "excluded"), "baseline" in lab.sides.checkpoints, lambda: isolate.by_own_dtype(lab)),
-        ("kernel_or_engine", ("open",), _has_reference(lab, incident), lambda: isolate.by_reference(lab, incident)),
+        ("kernel_or_engine", ("open",), isolate.has_reference(lab, incident), lambda: isolate.by_reference(lab, incident)),
         ("kernel_or_engine", ("open",), _is_quantized(lab), lambda: swaps.with_plain_weights(lab, store, folder / "work")),
+        ("weights", ("shown",), "candidate" in lab.sides.checkpoints, lambda: isolate.by_wider_range(lab, incident)),
         ("kernel_or_engine", ("open", "shown"), "candidate" in lab.sides.checkpoints,
          lambda: isolate.of_the_engine(lab, every=wishes.every)),
     ]  # fmt: skip
@@ -227,13 +228,6 @@ def _isolate(
                 step()
             except (EnvError, PluginError) as error:
                 lab.notes.append(f"not tried: {error.message}" + (f" ({error.advice})" if error.advice else ""))
-
-
-def _has_reference(lab: Lab, incident: Incident) -> bool:
-    """Whether another engine can run the checkpoint: the one named, or transformers where it is not the one that failed."""
-    if "candidate" not in lab.sides.checkpoints:
-        return False
-    return incident.reference is not None or lab.sides.candidate.engine.name not in {REFERENCE, "fake"}
 
 
 def _is_quantized(lab: Lab) -> bool:
@@ -254,5 +248,6 @@ def _case(lab: Lab, incident: Incident, differences: tuple[FileDifference, ...])
         concurrency=incident.concurrency,
         files_compared=lab.sides.both_at_hand,
         differences=differences,
+        dtype=lab.sides.candidate.dtype if "candidate" in lab.sides.checkpoints else None,
         engine_is_reference=lab.sides.candidate.engine.name == REFERENCE,
     )

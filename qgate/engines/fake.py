@@ -219,6 +219,8 @@ class FakeSession:
             return "garble"
         if not fake_weights.holds(weights, request.sampling.temperature, prompt, prompt_tokens):
             return None
+        if self._job.dtype == "float16" and model.uniform("range", prompt, request.sampling.seed) < weights.overflow:
+            return "garble"
         draw = model.uniform("weights", prompt, request.sampling.seed)
         return "loop" if draw < weights.loop else "garble" if draw < weights.loop + weights.garble else None
 

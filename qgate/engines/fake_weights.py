@@ -26,6 +26,7 @@ class FakeWeights(Frozen):
 
     loop: float = Field(default=0.0, ge=0, le=1, description="Rate of answers that repeat themselves until the limit")
     garble: float = Field(default=0.0, ge=0, le=1, description="Rate of answers in broken characters")
+    overflow: float = Field(default=0.0, ge=0, le=1, description="Rate of answers garbled in float16 alone")
     above_temperature: float = Field(default=-1.0, description="The rates hold only for temperatures above this")
     above_prompt_tokens: int = Field(default=0, ge=0, description="The rates hold only for longer prompts")
     trigger: str = Field(default="", description="The rates hold only for prompts with all these words in this order")

@@ -6,6 +6,7 @@ Registered under the entry points `qgate.isolation` by the engine's name; an eng
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -19,6 +20,13 @@ COLD_CACHE = Lever(
     change="a prefix cache that is cold for every request",
     separates="faults of cache hits from all others",
     request={"cache_salt": "{try}"},
+)
+BFLOAT16 = Lever(
+    name="bfloat16",
+    change="bfloat16 arithmetic",
+    separates="an overflow of float16 from all else",
+    dtype="bfloat16",
+    widens=True,
 )
 SPECULATIVE = frozenset({"--speculative-config", "-sc", "--spec-method", "--spec-model", "--spec-tokens"})
 
@@ -54,7 +62,7 @@ def _of_options(values: dict[str, Any]) -> Iterator[Lever]:
 
 def _of_kernels(values: dict[str, Any], facts: EngineFacts) -> Iterator[Lever]:
     if facts.dtype == "float16":
-        yield Lever("bfloat16", "bfloat16 arithmetic", "an overflow of float16 from all else", dtype="bfloat16")
+        yield BFLOAT16
     kernels = [part.split(" for ")[0] for part in facts.kernels.get("linear", "").split(", ") if part]
     if kernels:
         variables = {**values["env"], "VLLM_DISABLED_KERNELS": ",".join(dict.fromkeys(kernels))}
@@ -97,7 +105,8 @@ class TransformersIsolating:
         """More precise arithmetic, where there is any."""
         if facts.dtype == "float32":
             return ()
-        return (_lever("float32", "float32 arithmetic", "rounding and overflow from all else", dtype="float32"),)
+        lever = _lever("float32", "float32 arithmetic", "rounding and overflow from all else", dtype="float32")
+        return (replace(lever, widens=facts.dtype == "float16"),)
 
     def launched(self, words: Sequence[str]) -> Launched:
         """There are none. Raises ValueError."""
@@ -120,10 +129,10 @@ class FakeIsolating:
     """Levers of the fake engine."""
 
     def levers(self, options: BaseModel, facts: EngineFacts) -> tuple[Lever, ...]:
-        """Its other kernel."""
-        if options.model_dump()["kernel"] == "plain":
-            return ()
-        return (_lever("linear_kernel", "the kernel `plain` instead of `fast`", "that kernel", kernel="plain"),)
+        """Its other kernel, and its other arithmetic."""
+        plain = options.model_dump()["kernel"] == "plain"
+        kernel = _lever("linear_kernel", "the kernel `plain` instead of `fast`", "that kernel", kernel="plain")
+        return (*(() if plain else (kernel,)), *((BFLOAT16,) if facts.dtype == "float16" else ()))
 
     def launched(self, words: Sequence[str]) -> Launched:
         """There are none. Raises ValueError."""

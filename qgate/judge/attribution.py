@@ -1,7 +1,8 @@
 """The experiments of an incident in, its cause out, or what is missing to name one. Pure.
 
 A cause is named only where it is shown and each of its nearest rivals is excluded by an experiment. Causes further off
-that are still open lower the confidence, and the experiments that would exclude them are what would raise it.
+that are still open lower the confidence, and so does an experiment that would make the cause sure and was not run; these
+experiments are what would raise it.
 """
 
 from __future__ import annotations
@@ -62,13 +63,13 @@ def attribute(case: Case) -> Attribution:
         why = f"{_name(top.cause)} looks likely, but nothing separates it from {_names(rivals)}"
         return _undetermined(found, why, first=rivals)
     left = [each for each in found if each is not top and each.state != "excluded"]
-    confidence: Confidence = "medium" if left else "high"
+    confidence: Confidence = "medium" if left or top.missing else "high"
     return Attribution(
         cause=top.cause,
         confidence=confidence,
         summary=f"{IN_WORDS[top.cause]} ({top.because})",
         suspicions=found,
-        would_raise=_missing(left),
+        would_raise=_missing([top, *left]),
         alpha=ALPHA,
     )
 

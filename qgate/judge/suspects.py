@@ -15,6 +15,8 @@ from qgate.schemas.repro import Arm, Effect, Experiment, FileDifference, Suspect
 AS_FILED, GREEDY, ONE_AT_A_TIME, NAN = "as_filed", "greedy", "one_at_a_time", "look_for_nan"
 TEMPLATE, CONFIGURATION, NEUTRAL = "template", "configuration", "neutral_defaults"
 REFERENCE, DEQUANTIZED, LEVER = "reference_engine", "dequantized", "engine:"
+WIDENING = frozenset({f"{LEVER}bfloat16", f"{LEVER}float32"})
+"""What of an engine's settings has a wider range than float16."""
 OWN_DTYPE, AGAIN = "own_dtype", "as_filed_again"
 
 WANT_BASELINE = "the unquantized model, asked the same"
@@ -22,6 +24,8 @@ WANT_GREEDY = "the request at temperature 0"
 WANT_TEMPLATE = "the candidate with the baseline's chat template and tokenizer"
 WANT_CONFIGURATION = "the candidate with the baseline's EOS tokens and configuration"
 WANT_LOAD = "the request alone on the server"
+WANT_RANGE = "the candidate in bfloat16 or float32, where nothing overflows (an engine and a checkpoint that can)"
+WANT_SEEDS = "the request above temperature 0 in both arithmetics: one greedy answer may change with any rounding"
 WANT_KERNEL = "the same checkpoint in another engine (transformers), or its weights dequantized in this one"
 
 
@@ -35,6 +39,8 @@ class Case:
     files_compared: bool
     """Whether both arms' template, tokenizer and configuration files were at hand."""
     differences: tuple[FileDifference, ...] = ()
+    dtype: str | None = None
+    """The candidate's arithmetic; None where it is not known."""
     engine_is_reference: bool = False
     """Whether the candidate was served by the engine that others are held against."""
     by_key: Mapping[tuple[str, Arm], Experiment] = field(init=False)
@@ -102,8 +108,8 @@ def suspicions(case: Case) -> tuple[Suspicion, ...]:
 Found = Mapping[Suspect, Suspicion]
 
 
-def _shown(cause: Suspect, because: str) -> Suspicion:
-    return Suspicion(cause=cause, state="shown", because=because)
+def _shown(cause: Suspect, because: str, missing: str | None = None) -> Suspicion:
+    return Suspicion(cause=cause, state="shown", because=because, missing=missing)
 
 
 def _excluded(cause: Suspect, because: str) -> Suspicion:
@@ -209,7 +215,7 @@ def _kernel(case: Case, found: Found) -> Suspicion:
         because = f"the same engine and kernels do not fail otherwise ({other.because})"
         return _excluded(cause, because)
     for each in case.levers("gone"):
-        return _shown(cause, told(each))
+        return _by_lever(case, each)
     shared = case.effect(AS_FILED, "baseline") == "kept"
     arm: Arm = "baseline" if shared else "candidate"
     broken = not shared and case.effect(REFERENCE, "baseline") in {"kept", "less"}
@@ -228,6 +234,17 @@ def _kernel(case: Case, found: Found) -> Suspicion:
     elif any(case.is_other_prompt(run) for run in others):
         because = "the other engine read other prompt token ids, so its answers say nothing"
     return _open(cause, because, WANT_KERNEL)
+
+
+def _by_lever(case: Case, found: Experiment) -> Suspicion:
+    """A setting took it away. That of the arithmetic may have done so by chance, where all tries are one greedy answer."""
+    cause: Suspect = "kernel_or_engine"
+    if found.factor not in WIDENING:
+        return _shown(cause, told(found))
+    nan = case.get(NAN)
+    is_one_answer = case.temperature == 0 and not (nan is not None and nan.nonfinite)
+    because = f"{told(found)}, so the range of {case.dtype or 'its arithmetic'} is too narrow for it"
+    return _shown(cause, because, WANT_SEEDS if is_one_answer else None)
 
 
 def _baseline_too(case: Case, found: Found) -> Suspicion:
@@ -263,6 +280,7 @@ def _weights(case: Case, found: Found) -> Suspicion:
     kernel = found["kernel_or_engine"]
     if kernel.state == "excluded":
         because = f"{case.said(AS_FILED, 'baseline')}; {kernel.because}"
-        return _shown(cause, because)
+        is_range_kept = any(case.effect(factor) == "kept" for factor in WIDENING)
+        return _shown(cause, because, WANT_RANGE if case.dtype == "float16" and not is_range_kept else None)
     because = f"{case.said(AS_FILED, 'baseline')}, but so could a kernel of quantized layers behave"
     return _open(cause, because, kernel.missing)

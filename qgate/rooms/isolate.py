@@ -50,17 +50,28 @@ def _few_of(lab: Lab, factor: Factor, arm: Arm) -> Wanted | None:
     return None
 
 
+def has_reference(lab: Lab, incident: Incident) -> bool:
+    """Whether another engine can run the checkpoint: the one named, or transformers where it is not the one that failed."""
+    if "candidate" not in lab.sides.checkpoints:
+        return False
+    return incident.reference is not None or lab.sides.candidate.engine.name not in {REFERENCE, "fake"}
+
+
 def by_reference(lab: Lab, incident: Incident) -> None:
     """The same checkpoints in another engine. PluginError, EnvError: it is not to be had."""
+    for arm, setup in lab.sides.setups.items():
+        if arm in lab.sides.checkpoints:
+            other = _of_reference(setup, incident)
+            change = f"in the engine {other.engine.name}"
+            factor = Factor(suspects.REFERENCE, change, "a bad kernel from bad weights", lab.asks[arm])
+            lab.run(factor, other, RESTART)
+
+
+def _of_reference(setup: Setup, incident: Incident) -> Setup:
     engine = load_engine(incident.reference.engine if incident.reference else REFERENCE)
     env = incident.reference.env if incident.reference else None
     options = engine.options.model_validate(incident.reference.options if incident.reference else {})
-    for arm, setup in lab.sides.setups.items():
-        if arm in lab.sides.checkpoints:
-            factor = Factor(
-                suspects.REFERENCE, f"in the engine {engine.name}", "a bad kernel from bad weights", lab.asks[arm]
-            )
-            lab.run(factor, with_engine(setup, engine, env, options), RESTART)
+    return with_engine(setup, engine, env, options)
 
 
 def by_own_dtype(lab: Lab) -> None:
@@ -74,6 +85,21 @@ def by_own_dtype(lab: Lab) -> None:
     lab.run(factor, replace(setup, dtype=str(own)), RESTART)
 
 
+def by_wider_range(lab: Lab, incident: Incident) -> None:
+    """A candidate that fails in float16, in arithmetic of a wider range: in its engine, else in the reference engine.
+
+    PluginError, EnvError: the reference engine is not to be had.
+    """
+    setup, ask = lab.sides.candidate, lab.asks["candidate"]
+    if setup.dtype != "float16":
+        return
+    reference = (_of_reference(setup, incident),) if has_reference(lab, incident) else ()
+    for each in (setup, *reference):
+        lever = next((lever for lever in _levers(each, lab) if lever.widens), None)
+        if lever is not None and lab.run(_pulled(lever, ask), with_lever(each, lever), RESTART).ran:
+            return
+
+
 def once_more(lab: Lab, incident: Incident) -> None:
     """A running server as filed again, where something took the failure away: it may have changed meanwhile."""
     gone = any(each.arm == "candidate" and each.effect == "gone" for each in lab.experiments)
@@ -85,17 +111,21 @@ def of_the_engine(lab: Lab, *, every: bool) -> None:
     """The engine's settings: all at once, then one by one where that mends it, or where `every` one is wanted."""
     setup, ask = lab.sides.candidate, lab.asks["candidate"]
     levers = [lever for lever in _levers(setup, lab) if lever.needs_start]
+    found = [each for lever in levers if (each := lab.find(f"{suspects.LEVER}{lever.name}")) is not None]
+    if any(each.effect == "gone" for each in found) and not every:
+        return
     if len(levers) > 1:
         names = ", ".join(lever.change for lever in levers)
-        found = lab.run(
+        all_pulled = lab.run(
             Factor(ALL, f"with, all at once, {names}", "the engine's settings from all else", ask),
             _with_all(setup, lab, [lever.name for lever in levers]),
             RESTART,
         )
-        if found.effect == "kept" and not every:
+        if all_pulled.effect == "kept" and not every:
             return
     for lever in levers:
-        lab.run(_pulled(lever, ask), with_lever(setup, lever), RESTART)
+        if lab.find(f"{suspects.LEVER}{lever.name}") is None:
+            lab.run(_pulled(lever, ask), with_lever(setup, lever), RESTART)
         if every and "baseline" in lab.sides.checkpoints:
             baseline = lab.sides.setups["baseline"]
             lab.run(_pulled(lever, lab.asks["baseline"]), with_lever(baseline, lever), RESTART)

@@ -89,7 +89,10 @@ class Suspicion(Frozen):
     cause: Suspect
     state: State
     because: str = Field(description="The experiment that shows or excludes it, with its figures")
-    missing: str | None = Field(default=None, description="The experiment that would settle it, where it is open")
+    missing: str | None = Field(
+        default=None,
+        description="The experiment that would settle it, where it is open, or that would make it sure, where it is shown",
+    )
 
 
 class Attribution(Frozen):

@@ -21,6 +21,7 @@ from qgate.engines.fake_model import garble
 from qgate.errors import DiedError, EngineError
 from qgate.io import artefact, incident
 from qgate.io.store import Store
+from qgate.judge import suspects
 from qgate.ports import Task
 from qgate.schemas.answers import Answer, GenerateRequest
 from qgate.schemas.repro import Repro
@@ -124,6 +125,33 @@ def test_an_unquantized_model_that_overflows_in_the_candidates_float16_is_not_to
     is_certain(report, cause)
     found = report.find("own_dtype", "baseline")
     assert (found is not None and found.effect == "gone") == (own == "bfloat16")
+
+
+@pytest.mark.parametrize(("dtype", "temperature"), [("float16", 0.7), ("float16", 0.0), ("bfloat16", 0.7)])
+def test_weights_that_overflow_in_float16_alone_are_not_to_blame(dtype: str, temperature: float, bench: Bench) -> None:
+    for side in ("candidate", "baseline"):
+        write_checkpoint(bench.root / side, dtype=dtype)
+    bench.plant("candidate", "fake.json", {"overflow": 1.0})
+    body = {"messages": [{"role": "user", "content": STORY}], "temperature": temperature, "max_tokens": 64}
+    report = bench.run(bench.incident(request={"body": body}))
+    said = report.attribution
+    if dtype == "bfloat16":
+        assert said.cause == "not_reproduced"
+    else:
+        assert (said.cause, said.confidence) == ("kernel_or_engine", "high" if temperature else "medium"), said.summary
+        assert "range of float16" in said.summary
+        assert said.would_raise == (() if temperature else (suspects.WANT_SEEDS,))
+
+
+def test_weights_that_fail_in_float16_are_sure_only_where_a_wider_range_leaves_the_failure(bench: Bench) -> None:
+    for side in ("candidate", "baseline"):
+        write_checkpoint(bench.root / side, dtype="float16")
+    bench.plant("candidate", "fake.json", {"garble": 1.0})
+    report = bench.run()
+    is_certain(report, "weights")
+    wider = report.find("engine:bfloat16", "candidate")
+    assert wider is not None
+    assert wider.effect == "kept"
 
 
 def test_weights_without_another_engine_are_not_told_from_a_kernel(bench: Bench) -> None:
@@ -281,9 +309,8 @@ def test_an_interrupted_run_goes_on_and_asks_nothing_twice(
 
     def noted(self: FakeSession, requests: Any) -> Iterator[Answer]:
         for request in (wanted := list(requests)):
-            asked.append(
-                (self._job.name + json.dumps(self._job.options.model_dump()) + request.id, request.sampling.seed)
-            )
+            served = (self._job.name, self._job.dtype, json.dumps(self._job.options.model_dump()))
+            asked.append(("".join(served) + request.id, request.sampling.seed))
         return generate(self, wanted)
 
     monkeypatch.setattr(FakeSession, "generate", noted)

@@ -1,6 +1,6 @@
 """Loops that drift: the end of a text says nothing new although no two copies are equal. Pure; bounded work.
 
-Prose brings a new word every few words; a list or a table one in every row. In 3,000 natural texts of 70 languages the last
+Prose brings a new word every few words; a list or a table one in every row. In 3,000 natural texts of many languages the last
 80 words held at least three that the 160 before did not, and the last 120 were of 28 kinds or more. In a drifting loop a
 handful of words takes turns.
 """

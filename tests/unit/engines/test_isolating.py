@@ -111,8 +111,9 @@ def test_levers_of_the_other_engines() -> None:
     assert isolating("openai").levers(url, facts.model_copy(update={"version": "unknown"})) == ()
     (lever,) = isolating("transformers").levers(TransformersOptions(), facts)
     assert lever.options == {"dtype": "float32"}
+    assert lever.widens
     exact = facts.model_copy(update={"dtype": "float32"})
     assert isolating("transformers").levers(TransformersOptions(), exact) == ()
     fake = load_engine("fake").options
-    assert [each.name for each in isolating("fake").levers(fake(), facts)] == ["linear_kernel"]
-    assert isolating("fake").levers(fake(kernel="plain"), facts) == ()
+    assert [each.name for each in isolating("fake").levers(fake(), facts)] == ["linear_kernel", "bfloat16"]
+    assert isolating("fake").levers(fake(kernel="plain"), exact) == ()

@@ -16,7 +16,7 @@ from qgate.io.dataset import HubDataset, fetch
 from qgate.io.evalset_import import Imported
 from qgate.io.evalset_new import Terms
 from qgate.io.evalset_stats import stats as count
-from qgate.io.scoring import load_scorer
+from qgate.io.scoring import load_scorer, scorers_of
 from qgate.schemas.evalset import Evalset, Item
 from qgate.schemas.recipe import EvalsetUse
 
@@ -37,10 +37,11 @@ def list_sets(arguments: argparse.Namespace) -> ExitCode:
 
 
 def verify(arguments: argparse.Namespace) -> ExitCode:
-    """Check every byte and every line of the sets named, or of all shipped ones. Raises EvalsetError."""
+    """Check every byte, line and scorer of the sets named, or of all shipped ones. Raises EvalsetError, PluginError."""
     names = arguments.sets or [f"{manifest.name}@{manifest.version}" for manifest in evalsets.available()]
     for name in names:
         loaded = _load(name)
+        scorers_of([loaded])
         Console().print(
             f"{loaded.name}@{loaded.version}: {len(loaded.items)} items, sha256 {loaded.sha256}", soft_wrap=True
         )
@@ -94,10 +95,17 @@ def new(arguments: argparse.Namespace) -> ExitCode:
     _refuse_idle(arguments)
     if arguments.map or arguments.dataset:
         name, imported = arguments.dataset or str(arguments.source), _of_columns(arguments)
+    elif not arguments.source.exists():
+        raise EvalsetError(f"no file or folder {arguments.source}", advice="a dataset on the hub is named by --dataset")
     elif _is_table(arguments.source):
         raise EvalsetError(
-            f"{arguments.source} is a table: which column is what?",
+            f"{arguments.source} is read as a table: which column is what?",
             advice="--map prompt=COLUMN --map answer=COLUMN --scorer NAME",
+        )
+    elif arguments.source.suffix not in LINES:
+        raise EvalsetError(
+            f"{arguments.source} is by its name neither JSON lines nor a table",
+            advice=f"questions or requests: .jsonl; tables: {', '.join(rows.TABLES)}, or a folder",
         )
     else:
         name = str(arguments.source)
@@ -137,7 +145,7 @@ def _refuse_idle(arguments: argparse.Namespace) -> None:
 
 
 def _is_table(source: Path) -> bool:
-    return source.is_dir() or source.suffix not in LINES
+    return source.is_dir() or source.suffix in rows.TABLES
 
 
 def _of_columns(arguments: argparse.Namespace) -> Imported:
@@ -176,6 +184,8 @@ def visible(text: str) -> str:
 
 
 def _load(name: str) -> Evalset:
+    if not name:
+        raise EvalsetError("the name of a set is empty", advice="qgate evalset list")
     return evalsets.load(EvalsetUse(name=name), Path.cwd())
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from qgate.errors import EvalsetError
+from qgate.schemas.base import faults
 from qgate.schemas.evalset import Item, Message
 
 MOST_SHOWN = 8
@@ -19,19 +19,19 @@ MOST_SHOWN = 8
 def parse(data: bytes, name: str) -> tuple[Item, ...]:
     """The items of a JSON-lines file called `name` in messages. Raises EvalsetError."""
     items: list[tuple[int, Item]] = []
-    faults: list[str] = []
+    wrong: list[str] = []
     for number, line in lines(data):
         try:
-            items.append((number, Item.model_validate_json(line.decode())))
+            items.append((number, Item.model_validate_json(line.decode(), strict=True)))
         except UnicodeDecodeError as error:
-            faults.append(f"{name}:{number}: not UTF-8 (byte {error.start + 1} of the line)")
+            wrong.append(f"{name}:{number}: not UTF-8 (byte {error.start + 1} of the line)")
         except ValidationError as error:
-            faults.append(f"{name}:{number}: {describe(error)}")
-    faults += _inconsistencies(items, name)
-    if faults:
-        more = f"\n  and {len(faults) - MOST_SHOWN} more" if len(faults) > MOST_SHOWN else ""
+            wrong.append(f"{name}:{number}: {describe(error)}")
+    wrong += _inconsistencies(items, name)
+    if wrong:
+        more = f"\n  and {len(wrong) - MOST_SHOWN} more" if len(wrong) > MOST_SHOWN else ""
         raise EvalsetError(
-            "the items do not validate:\n  " + "\n  ".join(faults[:MOST_SHOWN]) + more,
+            "the items do not validate:\n  " + "\n  ".join(wrong[:MOST_SHOWN]) + more,
             advice="one JSON object a line, UTF-8 without a byte order mark; `qgate evalset new` makes such lines",
         )
     if not items:
@@ -46,17 +46,10 @@ def lines(data: bytes) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def told(error: ValidationError) -> list[ErrorDetails]:
-    """The faults of a pydantic error; a list is not said to be too short when it is its entries that are wrong."""
-    faults = error.errors(include_url=False)
-    inside = {fault["loc"][:depth] for fault in faults for depth in range(len(fault["loc"]))}
-    return [fault for fault in faults if fault["type"] != "too_short" or fault["loc"] not in inside]
-
-
 def describe(error: ValidationError) -> str:
     """A pydantic error in one line: `field: what is wrong; …`, without its links and the input's text."""
     parts = []
-    for fault in told(error):
+    for fault in faults(error):
         where = ".".join(str(step) for step in fault["loc"])
         parts.append(f"{where}: {fault['msg']}" if where else fault["msg"])
     return "; ".join(parts)

@@ -15,8 +15,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from qgate.errors import EvalsetError
-from qgate.io import evalset_items
+from qgate.errors import EvalsetError, RecipeError
+from qgate.io import evalset_items, yaml_tree
 from qgate.io.evalset_cut import cut
 from qgate.io.files import sha256_file, write_text
 from qgate.schemas.base import content_key
@@ -25,6 +25,7 @@ from qgate.schemas.recipe import EvalsetUse
 
 MANIFEST = "evalset.yaml"
 ITEMS = "items.jsonl"
+VALID = "`qgate evalset new` writes a valid one"
 SHIPPED_NAME = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]*)@(?P<version>[0-9]+)")
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -105,23 +106,19 @@ def _mapping(folder: Path) -> dict[str, Any]:
     """evalset.yaml as a mapping."""
     path = folder / MANIFEST
     try:
-        value = yaml.safe_load(_read(path).decode())
-    except UnicodeDecodeError as error:
-        raise EvalsetError(f"{path} is not UTF-8", advice="save it as UTF-8") from error
-    except yaml.YAMLError as error:
-        raise EvalsetError(f"{path} is not YAML: {error}") from error
+        value = yaml_tree.parse(_read(path), str(path)).value
+    except RecipeError as error:
+        raise EvalsetError(error.message, advice=VALID) from error
     if not isinstance(value, dict):
-        raise EvalsetError(f"{path} is not a mapping", advice="`qgate evalset new` writes a valid one")
+        raise EvalsetError(f"{path} is not a mapping", advice=VALID)
     return value
 
 
 def _manifest(folder: Path, value: dict[str, Any]) -> EvalsetManifest:
     try:
-        return EvalsetManifest.model_validate(value)
+        return EvalsetManifest.model_validate(value, strict=True)
     except ValidationError as error:
-        raise EvalsetError(
-            f"{folder / MANIFEST}: {evalset_items.describe(error)}", advice="`qgate evalset new` writes a valid one"
-        ) from error
+        raise EvalsetError(f"{folder / MANIFEST}: {evalset_items.describe(error)}", advice=VALID) from error
 
 
 def verify(folder: Path) -> EvalsetManifest:
@@ -180,4 +177,5 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise EvalsetError(f"cannot read {path}: {error.strerror}") from error
+        advice = "name the folder of a set; `qgate evalset new` makes one"
+        raise EvalsetError(f"cannot read {path}: {error.strerror}", advice=advice) from error

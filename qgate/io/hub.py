@@ -41,6 +41,10 @@ def snapshot(repository: str, revision: str) -> Snapshot:
         raise CheckpointError(
             f"{repository} has no revision {revision!r}", advice="name a commit, tag or branch that the hub shows"
         ) from None
+    except hf.errors.HFValidationError as error:
+        raise CheckpointError(
+            f"{repository!r} is no repository of the hub: {_first_line(error)}", advice="write it as OWNER/NAME"
+        ) from None
     except hf.errors.GatedRepoError:
         raise CheckpointError(
             f"{repository} is gated", advice="accept its terms on the hub and set HF_TOKEN to a token that may read it"

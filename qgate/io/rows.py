@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 from qgate.errors import EvalsetError
 
 Row = dict[str, Any]
+TABLES = (".csv", ".tsv", ".parquet", ".arrow")
+"""Suffixes of files that can be nothing but a table."""
 
 
 def read(source: Path, split: str | None) -> list[Row]:

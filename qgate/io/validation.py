@@ -14,9 +14,9 @@ from pydantic_core import ErrorDetails
 
 from qgate.crosscheck import Location, Problem
 from qgate.errors import PluginError, RecipeError, UserError
-from qgate.io.evalset_items import told
 from qgate.io.redact import redact
 from qgate.io.yaml_tree import Tree
+from qgate.schemas.base import faults
 from qgate.schemas.recipe import NAME
 
 M = TypeVar("M", bound=BaseModel)
@@ -86,7 +86,7 @@ class Document:
         return f"{self.name}, line {self.tree.line(problem.location)}{field}: {problem.message}{fix}"
 
     def _problems(self, error: ValidationError, model: type[BaseModel], at: Location) -> Iterator[Problem]:
-        for detail in told(error):
+        for detail in faults(error):
             is_about_key = detail["type"] in {"missing", "extra_forbidden"}
             location = self._location((*at, *detail["loc"]), keep_last=is_about_key)
             last = detail["loc"][-1] if detail["loc"] else ""

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from qgate import scorers
 from qgate.crosscheck import evalset_name
 from qgate.errors import EvalsetError
 from qgate.io import checkpoint as checkpoints
@@ -21,7 +20,7 @@ from qgate.io.evalset_cut import slices_of
 from qgate.io.files import NO_PLACE, disk_errors, sha256_files
 from qgate.io.leases import Leases
 from qgate.io.recipe import LoadedRecipe
-from qgate.io.scoring import load_scorer
+from qgate.io.scoring import scorers_of
 from qgate.io.store import Store
 from qgate.io.task_files import AskedTasks
 from qgate.plan import EngineIdentity, Plan, plan
@@ -171,7 +170,7 @@ def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher, find_tool: Fi
         engine=engine,
         tool=tool,
         device=engine.device(tool),
-        scorers=_scorers(list(by_use.values())),
+        scorers=scorers_of(by_use.values()),
         bench=Bench(engine, Store(results), watcher, requests_by_id(steps)),
         folder=results / "runs" / f"{recipe.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}",
         berths=_berths(loaded, engine, tool),
@@ -249,22 +248,3 @@ def _check_scope(criterion: Criterion, field: str, sets: Mapping[str, Evalset]) 
         known = sorted({key for slices in inside for key in slices})
         advice = f"known slices: {', '.join(known)}"
         raise EvalsetError(f"{field}.by: no item that would be asked has a slice {criterion.by!r}", advice=advice)
-
-
-def _scorers(sets: Sequence[Evalset]) -> dict[str, Scorer]:
-    """Every scorer that the sets name, its arguments checked. Raises EvalsetError, PluginError."""
-    found: dict[str, Scorer] = {}
-    for evalset in sets:
-        for item in evalset.items:
-            name = item.scorer.name
-            found[name] = found.get(name) or load_scorer(name)
-            if name in scorers.NAMES:
-                _check(evalset.name, item)
-    return found
-
-
-def _check(evalset: str, item: Item) -> None:
-    try:
-        scorers.check(item.scorer.name, item.scorer.args)
-    except ValueError as error:
-        raise EvalsetError(f"{evalset}, item {item.id}: scorer {item.scorer.name}: {error}") from error

@@ -6,7 +6,8 @@ import hashlib
 import json
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 
 class Frozen(BaseModel):
@@ -30,3 +31,10 @@ def canonical_json(value: Any) -> str:
 def content_key(value: Any) -> str:
     """SHA-256 of the canonical JSON of `value`, as 64 hex digits."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def faults(error: ValidationError) -> list[ErrorDetails]:
+    """What is wrong, without a list being too short because its entries are: pydantic counts those out."""
+    found = error.errors(include_url=False)
+    around = {fault["loc"][:depth] for fault in found for depth in range(len(fault["loc"]))}
+    return [fault for fault in found if fault["type"] != "too_short" or fault["loc"] not in around]

@@ -36,8 +36,3 @@ def load(name: str) -> BuiltIn[Any]:
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise PluginError(f"no scorer named {name!r}", advice=f"{hint}built in: {', '.join(NAMES)}")
     return _TABLE[name]
-
-
-def check(name: str, args: dict[str, Any]) -> None:
-    """Check `args` of the built-in scorer `name` up front. Raises PluginError, or ValueError naming the argument."""
-    load(name).read(args)

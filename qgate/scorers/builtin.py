@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
-from qgate.schemas.base import Frozen
+from qgate.schemas.base import Frozen, faults
 from qgate.scorers.text import answer_part
 
 Args = TypeVar("Args", bound=Frozen)
@@ -41,11 +40,9 @@ class BuiltIn(Generic[Args]):
 
 def explain(error: ValidationError, model: type[BaseModel]) -> str:
     """Each fault of a validation of `model` as `argument path: what is wrong`, on one line."""
-    faults = error.errors(include_url=False, include_context=False, include_input=False)
     told = [
         f"`{_path(fault['loc'])}`: {_worded(fault['type'], fault['loc'], fault['msg'], model)}"
-        for fault in faults
-        if not (fault["type"] == "too_short" and _has_fault_within(fault["loc"], faults))
+        for fault in faults(error)
     ]
     return "; ".join(dict.fromkeys(told))
 
@@ -59,11 +56,6 @@ def _worded(kind: str, loc: Location, message: str, model: type[BaseModel]) -> s
     near = get_close_matches(str(loc[-1]), known, n=1)
     hint = f", did you mean `{near[0]}`?" if near else f"; known: {', '.join(known)}" if known else ""
     return f"no such argument{hint}"
-
-
-def _has_fault_within(loc: Location, faults: Sequence[ErrorDetails]) -> bool:
-    """Whether a part of the list at `loc` is at fault itself; pydantic then counts it out and finds the list short."""
-    return any(len(each["loc"]) > len(loc) and each["loc"][: len(loc)] == loc for each in faults)
 
 
 def _path(loc: Location) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from qgate.cli import parse
 from qgate.commands import evalset
 from qgate.errors import EvalsetError, ExitCode, UserError
 from qgate.io import evalsets
+from tests.unit.recipes import write_evalset
 
 
 def test_the_shipped_sets_are_listed_and_verified(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,6 +53,23 @@ def test_an_item_that_is_not_there_is_an_error_with_the_command_that_lists_them(
     assert caught.value.advice == "qgate evalset show noisy-text@1"
 
 
+def test_a_set_without_a_name_and_a_set_that_no_run_could_score_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(EvalsetError, match="name of a set is empty"):
+        evalset.verify(Namespace(sets=[""]))
+    item = {
+        "id": "a",
+        "messages": [{"role": "user", "content": "Why?"}],
+        "kind": "k",
+        "language": "en",
+        "difficulty": 1,
+    }
+    for name, said in (("exakt", "no scorer named"), ("exact", "mine, item a: scorer exact: `values`")):
+        (tmp_path / name).mkdir()
+        folder = write_evalset(tmp_path / name, [json.dumps(item | {"scorer": {"name": name}})], "mine")
+        with pytest.raises(UserError, match=said):
+            evalset.verify(Namespace(sets=[str(folder)]))
+
+
 MAPPED = "--map prompt=q --map answer=a"
 
 
@@ -65,8 +84,10 @@ MAPPED = "--map prompt=q --map answer=a"
         (f"--from in.csv {MAPPED} --scorer exact --limit 0", "--limit 0 leaves no row"),
         (f"--from in.csv {MAPPED} --scorer exact --limit -3", "--limit -3 leaves no row"),
         (f"--from in.csv {MAPPED} --scorer exakt", "no scorer named 'exakt'"),
-        ("--from in.csv --scorer exact", "is a table: which column is what"),
-        ("--from .", "is a table: which column is what"),
+        ("--from in.csv --scorer exact", "is read as a table: which column is what"),
+        ("--from .", "is read as a table: which column is what"),
+        ("--from notes.md", "notes.md is by its name neither JSON lines nor a table"),
+        ("--from none.csv", "no file or folder none.csv"),
         ("--dataset a/b --scorer exact --revision main", "no column is mapped to what is asked"),
         (f"--dataset a/b {MAPPED} --scorer exact", "has no --revision"),
     ],
@@ -75,6 +96,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("notes.md").write_text("# Why?")
     Path("in.csv").write_text("q,a\nWhy?,so\nWho?,me\n", encoding="utf-8")
     Path("in.jsonl").write_text('{"prompt": "Why?", "answer": "so", "scorer": "exact"}\n', encoding="utf-8")
     with pytest.raises(UserError, match=message) as caught:

@@ -110,6 +110,7 @@ def test_every_changed_or_missing_file_is_named(tmp_path: Path) -> None:
             "role: Input should be 'system', 'user' or 'assistant' |",
         ),
         (b"\xef\xbb\xbf" + jsonl(item("a")), "items.jsonl:1:"),
+        (jsonl(item("a", difficulty=True)), "items.jsonl:1: difficulty: Input should be a valid integer"),
     ],
 )
 def test_faulty_lines_are_refused_by_number(tmp_path: Path, lines: bytes, expected: str) -> None:
@@ -126,7 +127,8 @@ def test_line_separators_inside_a_text_end_no_line(tmp_path: Path) -> None:
     ("text", "expected"),
     [
         ("- 1\n", "is not a mapping"),
-        ("a: [\n", "is not YAML"),
+        ("a: [\n", "line 2: not valid YAML"),
+        ("format: 1\nformat: 1\n", "line 2: `format` stands here and on line 1"),
         ("format: 1\n", "name: Field required"),
         ("format: 2\n", "format: Input should be 1"),
     ],

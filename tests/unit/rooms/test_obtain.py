@@ -84,6 +84,12 @@ def test_a_second_format_beside_the_plain_one_is_not_fetched(name: str, monkeypa
         hub.snapshot("maker/model", "main")
 
 
+@pytest.mark.parametrize("repository", ["-a/-b", "../.."])
+def test_a_name_that_no_repository_can_have(repository: str) -> None:
+    with pytest.raises(CheckpointError, match="is no repository of the hub: Repo id must use"):
+        hub.snapshot(repository, "main")
+
+
 def failing(error: Exception) -> Callable[..., str]:
     def download(*_: Any, **__: Any) -> str:
         raise error

@@ -67,7 +67,7 @@ def test_an_unknown_name_is_refused_with_the_near_match() -> None:
 )
 def test_wrong_arguments_are_named_before_any_answer_is_read(name: str, args: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        scorers.check(name, args)
+        scorers.load(name).read(args)
     with pytest.raises(ValueError, match=said):
         scorers.load(name)("an answer", args, "en")
 

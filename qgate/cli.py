@@ -309,7 +309,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(Interrupted("interrupted; what was finished is kept", advice="run the same command to go on"))
     except QgateError as error:
         return _say(error)
-    except BrokenPipeError:  # whoever reads went away before all was said: no verdict came through
+    except (BrokenPipeError, SystemExit):  # rich's word for it: whoever reads went away, and no verdict came through
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.INCONCLUSIVE)
     except Exception as error:

@@ -160,8 +160,9 @@ def test_nohup_is_heeded() -> None:
     assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout.endswith("SIG_IGN\n")
 
 
-def test_a_reader_that_went_away_got_no_verdict(tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "qgate", "schema"]
+@pytest.mark.parametrize("verb", ["schema", "evalset list"])
+def test_a_reader_that_went_away_got_no_verdict(verb: str) -> None:
+    argv = [sys.executable, "-m", "qgate", *verb.split()]
     child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert child.stdout is not None
     child.stdout.close()

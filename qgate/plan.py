@@ -240,12 +240,17 @@ def quantize_key(
 
 def generate_key(step: GenerateStep, checkpoint_digest: str, engine: EngineIdentity) -> str:
     """Content key of an arm's answers."""
+    return asked_key("requests", step, checkpoint_digest, engine)
+
+
+def asked_key(name: str, step: GenerateStep | RankStep, checkpoint_digest: str, engine: EngineIdentity) -> str:
+    """Content key of what came back for a step's requests, which count under `name`."""
     return content_key(
         {
             "format": FORMAT,
             "checkpoint": checkpoint_digest,
             "engine": engine_parts(engine),
-            "requests": content_key([request.model_dump(mode="json", exclude_none=True) for request in step.requests]),
+            name: content_key([request.model_dump(mode="json", exclude_none=True) for request in step.requests]),
             "replicate": step.replicate,
         }
     )

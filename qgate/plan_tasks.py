@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qgate.plan import FORMAT, EngineIdentity, GenerateStep, Plan, RankStep, arms_of, engine_parts, scores_of
+from qgate.plan import FORMAT, EngineIdentity, GenerateStep, Plan, RankStep, arms_of, asked_key, scores_of
 from qgate.schemas.answers import GenerateRequest, Sampling, ScoreRequest
 from qgate.schemas.base import content_key
 from qgate.schemas.recipe import LM_EVAL, Recipe
@@ -58,15 +58,7 @@ def _given(name: str, asked: TaskRequest) -> ScoreRequest:
 
 def rank_key(step: RankStep, checkpoint_digest: str, engine: EngineIdentity) -> str:
     """Content key of an arm's scores of given continuations."""
-    return content_key(
-        {
-            "format": FORMAT,
-            "checkpoint": checkpoint_digest,
-            "engine": engine_parts(engine),
-            "ranked": content_key([request.model_dump(mode="json", exclude_none=True) for request in step.requests]),
-            "replicate": step.replicate,
-        }
-    )
+    return asked_key("ranked", step, checkpoint_digest, engine)
 
 
 def tasks_key(

@@ -161,9 +161,9 @@ class _Reader:
             self._check_number(value, node)
         return value if value is None or isinstance(value, str | int | float | bool) else str(node.value)
 
-    def _check_number(self, value: float, node: yaml.Node) -> None:
+    def _check_number(self, value: int | float, node: yaml.Node) -> None:
         here = f"{self.name}, line {node.start_mark.line + 1}: {node.value}"
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             if self.finite:
                 raise RecipeError(f"{here} is no finite number")
         elif not DECIMAL.fullmatch(node.value):

@@ -22,6 +22,10 @@ def test_numbers_as_people_write_them() -> None:
     assert parse(text.encode(), "r.yaml").value == [0, -1, 2, 1000, 0.05, 0.5, -0.0, 1.0, 0.0015, 1500.0, "1e-3"]
 
 
+def test_a_whole_number_beyond_every_float_is_read() -> None:
+    assert parse(b"a: " + b"9" * 400 + b"\n", "r.yaml").value == {"a": 10**400 - 1}
+
+
 def test_the_halves_of_a_character_are_joined() -> None:
     assert parse(b'a: "\\ud83d\\ude00"\n', "r.yaml").value == {"a": "\N{GRINNING FACE}"}
 

@@ -128,6 +128,8 @@ def test_the_steps_judge_sign_and_end_red(tmp_path: Path, judged: dict[str, str]
     signed = tmp_path / outputs(tmp_path)["evidence"]
     assert signed.name == "evidence.intoto.jsonl"
     assert signed.is_file()
+    nobody = {**judged, "EVIDENCE": found["evidence"], "SIGN_KEY": "", "ACTIONS_ID_TOKEN_REQUEST_TOKEN": ""}
+    assert step("Sign the evidence", tmp_path, nobody) != 0  # keyless, in a job that may not ask who it is
     assert step("Verdict", tmp_path, {**judged, "CODE": "1"}) == 1
 
 

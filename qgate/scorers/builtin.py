@@ -17,25 +17,31 @@ Location = tuple[int | str, ...]
 
 
 @dataclass(frozen=True)
-class BuiltIn(Generic[Args]):
-    """A scorer as `qgate.ports.Scorer` wants it, with its arguments checked by `args`."""
+class Named(Generic[Args]):
+    """Something that is asked by its name, with its arguments checked by `args`."""
 
     name: str
     about: str
-    """What the score is, for the reference."""
+    """What the score is, or what a check asks: for the reference."""
     args: type[Args]
+
+    def read(self, args: dict[str, Any]) -> Args:
+        """`args` as the model. Raises ValueError that names the scorer or check and the argument."""
+        try:
+            return self.args.model_validate(args)
+        except ValidationError as error:
+            raise ValueError(f"{self.name}: {explain(error, self.args)}") from error
+
+
+@dataclass(frozen=True)
+class BuiltIn(Named[Args]):
+    """A scorer as `qgate.ports.Scorer` wants it."""
+
     judge: Callable[[str, Args, str], float]
 
     def __call__(self, text: str, args: dict[str, Any], language: str) -> float:
         """Score in [0, 1] of the answer `text`. A malformed answer scores 0; ValueError where `args` are wrong."""
         return self.judge(answer_part(text), self.read(args), language)
-
-    def read(self, args: dict[str, Any]) -> Args:
-        """`args` as the model. Raises ValueError that names the scorer and the argument."""
-        try:
-            return self.args.model_validate(args)
-        except ValidationError as error:
-            raise ValueError(f"{self.name}: {explain(error, self.args)}") from error
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> str:

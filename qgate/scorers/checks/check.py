@@ -4,37 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from qgate.schemas.base import Frozen
-from qgate.scorers.builtin import explain
-
-Args = TypeVar("Args", bound=Frozen)
+from qgate.scorers.builtin import Args, Named
 
 
 @dataclass(frozen=True)
-class Check(Generic[Args]):
+class Check(Named[Args]):
     """One constraint that an answer keeps or does not."""
 
-    name: str
-    about: str
-    """What it asks, for the reference."""
-    args: type[Args]
     holds: Callable[[str, Args, str], bool]
     """(answer, arguments, language of the item) → whether the answer keeps it."""
 
     def __call__(self, text: str, args: dict[str, Any], language: str) -> bool:
         """Whether the answer `text` keeps this constraint. Raises ValueError where `args` are wrong."""
         return self.holds(text, self.read(args), language)
-
-    def read(self, args: dict[str, Any]) -> Args:
-        """`args` as the model. Raises ValueError that names the check and the argument."""
-        try:
-            return self.args.model_validate(args)
-        except ValidationError as error:
-            raise ValueError(f"{self.name}: {explain(error, self.args)}") from error
 
 
 class NoArgs(Frozen):

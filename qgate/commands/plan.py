@@ -19,6 +19,10 @@ from qgate.rooms.prepare import Prepared, prepare
 from qgate.rooms.variants import successions
 from qgate.sizing.placement import Device
 
+OTHER_COLUMNS = 40
+"""Columns of the terminal that a step's kind, state and size take, so that each step is one line."""
+LEAST_COLUMNS = 20
+
 
 class Environments:
     """Looks environments up as a plan does: one that is not built is noted, and stands as no tool at all."""
@@ -44,15 +48,18 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
         prepared = prepare(loaded, arguments.results, watcher, environments.find)
     lines = outlook(prepared)
     devices = wished or _devices(prepared)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("step", "what", "state", "size"):
-        table.add_column(column, overflow="fold", no_wrap=column == "step")
+    console = Console()
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    longest = max(len(line.label) for line in lines)
+    table.add_column("step", no_wrap=True)
+    table.add_column("what", overflow="fold", width=min(longest, max(LEAST_COLUMNS, console.width - OTHER_COLUMNS)))
+    table.add_column("state", overflow="fold")
+    table.add_column("size at most", overflow="fold")
     for line in lines:
         style = "green" if line.state in {"stored", "at hand"} else "yellow"
         table.add_row(
             line.kind, escape(line.label), f"[{style}]{escape(line.state)}[/]", f"[dim]{escape(line.size)}[/]"
         )
-    console = Console()
     console.print(table)
     waiting = sum(line.state not in {"stored", "at hand"} for line in lines)
     engine = loaded.recipe.engine

@@ -21,7 +21,7 @@ from qgate.schemas.recipe import BASELINE, GgufSource
 
 @dataclass(frozen=True)
 class Line:
-    """One step and its state: `stored`, `to do`, `12 of 80 stored`, or `after …` where its key is not known yet."""
+    """One step and its state: `stored`, `to do`, `12 of 80 stored`, or `needs …`, `later` where its key is not known yet."""
 
     kind: str
     label: str
@@ -57,7 +57,7 @@ def _rank(prepared: Prepared, known: Mapping[str, Checkpoint]) -> Iterator[Line]
     for step in prepared.plan.rank:
         size = f"{len(step.requests)} options"
         if step.variant not in known:
-            yield Line("rank", step.label, f"after {step.variant} is made", size)
+            yield Line("rank", step.label, f"needs {step.variant}", size)
             continue
         key = rank_key(step, known[step.variant].digest, prepared.identity(step.variant, _concurrency(prepared, step)))
         state = "to do" if prepared.store.find("token_scores", key) is None else "stored"
@@ -83,29 +83,29 @@ def _variant(prepared: Prepared, name: str, baseline: Checkpoint | None) -> tupl
         return name, ready, _checkpoint_line(name, ready, "at hand")
     if baseline is None:
         tool_of(prepared, variant)  # whether it is there is known all the same
-        return name, None, Line("checkpoint", name, "after the baseline is unpacked", "")
+        return name, None, Line("checkpoint", name, "needs the baseline", "")
     job = job_of(prepared, name, baseline)
     precheck(job, prepared.store.root)
     found = prepared.shelf.find(name, variant_key(variant, job))
     if found is not None:
         return name, found, _checkpoint_line(name, found, "stored")
     layers = quantized_layers(tensors.read(baseline.path), job.quantizer.ignored(job.options))
-    size = f"about {_megabytes(result_bytes(job, layers))} · {job.quantizer.precision(job.options)}"
-    return name, None, Line("checkpoint", name, f"to quantize with {job.quantizer.name}", size)
+    size = f"~{_megabytes(result_bytes(job, layers))} · {job.quantizer.precision(job.options)}"
+    return name, None, Line("checkpoint", f"{name}, by {job.quantizer.name}", "to make", size)
 
 
 def _checkpoint_line(name: str, checkpoint: Checkpoint | None, state: str) -> Line:
     if checkpoint is None:
         return Line("checkpoint", name, state, "")
-    bits = f"{checkpoint.bits_per_weight:.2f} bits/weight"
-    return Line("checkpoint", name, state, f"{_megabytes(checkpoint.weight_bytes)} · {checkpoint.precision} · {bits}")
+    label = f"{name}, {checkpoint.bits_per_weight:.2f} bits a weight"
+    return Line("checkpoint", label, state, f"{_megabytes(checkpoint.weight_bytes)} · {checkpoint.precision}")
 
 
 def _generate(prepared: Prepared, known: Mapping[str, Checkpoint], keys: dict[ArmKey, str]) -> Iterator[Line]:
     for step in prepared.plan.generate:
-        size = f"{len(step.requests)} answers, up to {max(r.sampling.max_tokens for r in step.requests)} tokens"
+        size = f"{len(step.requests)} × {max(r.sampling.max_tokens for r in step.requests)} tokens"
         if step.variant not in known:
-            yield Line("generate", step.label, f"after {step.variant} is made", size)
+            yield Line("generate", step.label, f"needs {step.variant}", size)
             continue
         identity = prepared.identity(step.variant, _concurrency(prepared, step))
         key = generate_key(step, known[step.variant].digest, identity)
@@ -139,7 +139,7 @@ def _score(prepared: Prepared, known: Mapping[str, Checkpoint], keys: Mapping[Ar
     for (variant, source_arm, replicate), states in groups.items():
         again = f" again ({replicate})" if replicate else ""
         whose = f"answers of {source_arm[0]}" + (f" again ({source_arm[1]})" if source_arm[1] else "")
-        yield Line("score", f"{variant}{again}: {whose}", _together(states), f"{len(states)} sets × profiles")
+        yield Line("score", f"{variant}{again}: {whose}", _together(states), f"{len(states)} passes")
 
 
 def _is_scored(prepared: Prepared, step: ScoreStep, digest: str, source_key: str) -> bool:
@@ -153,7 +153,7 @@ def _together(states: list[str]) -> str:
     if stored == len(states):
         return "stored"
     if "later" in states:
-        return "after the answers are there"
+        return "later"
     return f"{stored} of {len(states)} stored" if stored else "to do"
 
 

@@ -77,3 +77,14 @@ def test_a_number_of_gpus_without_their_size_is_refused(recipe: Path, capsys: py
 def test_a_size_that_is_none_is_refused(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert plan(recipe, "--gpu-memory", "large") == ExitCode.USER_ERROR
     assert "write it as 80GiB" in capsys.readouterr().err
+
+
+def test_each_step_is_one_line_of_eighty_columns(
+    recipe: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    plan(recipe)
+    table = capsys.readouterr().out.partition("\n\n")[0].splitlines()
+    assert len(table) > 5
+    assert {line.split()[0] for line in table} <= {"step", "checkpoint", "generate", "score"}
+    assert max(map(len, table)) <= 80

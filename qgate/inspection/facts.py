@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
@@ -94,7 +95,7 @@ class Facts:
     integers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Contents of small integer tensors (`weight_shape`)."""
 
-    @property
+    @cached_property
     def text_config(self) -> Mapping[str, Any]:
         """The language model's own part of config.json: all of it, or its `text_config`."""
         inner = self.config.get("text_config")

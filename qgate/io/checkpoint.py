@@ -59,9 +59,8 @@ def any_config(folder: Path) -> dict[str, Any]:
     Raises CheckpointError.
     """
     if not folder.is_dir():
-        raise CheckpointError(
-            f"no checkpoint directory at {folder}", advice="paths are relative to the file that names them"
-        )
+        advice = "paths are relative to the file that names them; `~` and $VARIABLES are not filled in"
+        raise CheckpointError(f"no checkpoint directory at {folder}", advice=advice)
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from qgate.judge.arms import Arms, PairKey
 from qgate.judge.compare import Case, measure
-from qgate.judge.decide import decide
+from qgate.judge.decide import MOST_MISSING, decide
 from qgate.judge.resample import Draws
 from qgate.schemas.evidence import DefectHit, Evidence, Row
 from qgate.schemas.recipe import BASELINE, Criterion, Metric, Statistics
@@ -29,6 +29,14 @@ class Change:
     variant: str
     evalset: str
     result: CriterionResult
+    num_missing: int
+    """Answers that one of the runs lacks, of `num_expected`."""
+    num_expected: int
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether so many answers did not come that nothing can be said."""
+        return self.num_missing > MOST_MISSING * self.num_expected
 
     @property
     def is_worse(self) -> bool:
@@ -57,13 +65,15 @@ def compare(earlier: Iterable[Row], later: Iterable[Row], statistics: Statistics
     draws = Draws(each.resamples, each.seed, width=max([1, *(len(arm.clusters) for arm in arms.values())]))
     cases = {name: Case(arm, {}, each.alpha, draws) for name, arm in arms.items()}
     return tuple(
-        Change(name, evalset, _judged(cases[name], Criterion(metric=metric, margin=0.0, evalset=evalset), each))
+        _change(name, cases[name], Criterion(metric=metric, margin=0.0, evalset=evalset), each)
         for name, evalset, metric in wanted
     )
 
 
-def _judged(case: Case, criterion: Criterion, statistics: Statistics) -> CriterionResult:
-    return decide(criterion, measure(case, criterion, LATER), None, statistics, case.draws)
+def _change(variant: str, case: Case, criterion: Criterion, statistics: Statistics) -> Change:
+    found = measure(case, criterion, LATER)
+    result = decide(criterion, found, None, statistics, case.draws)
+    return Change(variant, str(criterion.evalset), result, found.num_missing, found.num_expected)
 
 
 def _by_variant(rows: Iterable[Row]) -> dict[str, dict[PairKey, Row]]:

@@ -59,11 +59,18 @@ def _verdict(change: Change) -> Text:
         return Text("worse", style="bold red")
     if change.is_better:
         return Text("better", style="bold green")
+    if change.is_unknown:
+        return Text("?", style="bold yellow")
     return Text("·", style="dim")
 
 
 def _sentence(changes: Sequence[Change]) -> str:
-    worse = dict.fromkeys(f"{change.variant} on {change.evalset}" for change in changes if change.is_worse)
-    if not worse:
-        return f"Nothing got worse for sure ({len(changes)} comparisons, together at one error of 5 %)."
-    return f"Worse for sure ({len(changes)} comparisons, together at one error of 5 %): {', '.join(worse)}."
+    worse = _where(change for change in changes if change.is_worse)
+    unknown = _where(change for change in changes if change.is_unknown)
+    said = f"Worse for sure: {worse}" if worse else "Nothing got worse for sure"
+    said += f" ({len(changes)} comparisons, together at one error of 5 %)."
+    return said + (f" Too many answers did not come to say anything of {unknown}." if unknown else "")
+
+
+def _where(changes: Iterable[Change]) -> str:
+    return ", ".join(dict.fromkeys(f"{change.variant} on {change.evalset}" for change in changes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,14 +39,15 @@ class Comparison:
     changes: tuple[Change, ...]
     notes: tuple[str, ...]
     num_lost: int
-    """Variants of the earlier run that the later one says nothing of."""
+    """Variants and sets of the earlier run that the later one says nothing of."""
 
     @property
     def exit_code(self) -> ExitCode:
-        """1 where something got worse for sure, 3 where a variant could not be compared, else 0."""
+        """1 where something got worse for sure, 3 where a variant could not be compared on a set, else 0."""
         if any(change.is_worse for change in self.changes):
             return ExitCode.FAIL
-        return ExitCode.INCONCLUSIVE if self.num_lost else ExitCode.PASS
+        is_told = not self.num_lost and not any(change.is_unknown for change in self.changes)
+        return ExitCode.PASS if is_told else ExitCode.INCONCLUSIVE
 
 
 def compare_releases(earlier: Path, later: Path) -> Comparison:
@@ -56,8 +57,8 @@ def compare_releases(earlier: Path, later: Path) -> Comparison:
     changes = compare(before.rows, after.rows, STATISTICS)
     if not changes:
         raise UserError("the two runs have no variant with answers to the same requests", advice="run the same recipe")
-    lost = {row.variant for row in before.rows} - {change.variant for change in changes}
-    return Comparison(before.run, after.run, changes, tuple(_notes(before, after)), len(lost))
+    lost = {(row.variant, row.evalset) for row in before.rows} - {(each.variant, each.evalset) for each in changes}
+    return Comparison(before.run, after.run, changes, tuple(_notes(before, after, lost)), len(lost))
 
 
 def _read(folder: Path) -> Release:
@@ -84,13 +85,16 @@ def _refuse_other_questions(before: Release, after: Release) -> None:
             raise UserError(f"the sampling profile {name!r} differs in the two runs", advice="compare like with like")
 
 
-def _notes(before: Release, after: Release) -> Iterator[str]:
+def _notes(before: Release, after: Release, lost: Collection[tuple[str, str]]) -> Iterator[str]:
     """What a reader must know of the comparison."""
     names = [{row.variant for row in release.rows} for release in (before, after)]
     for gone in sorted(names[0] - names[1]):
         why = after.run.failures.get(gone, "it has no such variant")
         yield f"{gone} is only in {before.run.run_id}; in {after.run.run_id}: {why}"
     yield from (f"{new} is only in {after.run.run_id}" for new in sorted(names[1] - names[0]))
+    for variant, evalset in sorted(lost):
+        if variant in names[1]:
+            yield f"{variant} on {evalset} cannot be compared: {after.run.run_id} has no answer to the same requests"
     keys = [{(row.variant, *row.pair) for row in release.rows if row.replicate == 0} for release in (before, after)]
     alone = {key for key in keys[0] ^ keys[1] if key[0] in names[0] & names[1]}
     if alone:

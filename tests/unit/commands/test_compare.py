@@ -2,10 +2,11 @@
 
 import io
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from rich.console import Console
@@ -15,8 +16,9 @@ from qgate.cli import main
 from qgate.errors import ExitCode, UserError
 from qgate.io import recipe
 from qgate.judge.releases import Change
-from qgate.reports import releases
+from qgate.reports import releases, table
 from qgate.rooms.releases import compare_releases
+from qgate.schemas.evidence import Row
 from tests.unit.test_pipeline import Watcher, made
 
 
@@ -44,7 +46,9 @@ def test_a_run_against_itself(runs: tuple[Path, Path], capsys: pytest.CaptureFix
 def test_what_got_worse_fails(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     results = runs[0].parent.parent
     assert call(runs[0].name, runs[1].name, "--results", results) == ExitCode.FAIL
-    assert "together at one error of 5 %): good on tiny." in " ".join(capsys.readouterr().out.split())
+    assert "Worse for sure: good on tiny (9 comparisons, together at one error of 5 %)." in " ".join(
+        capsys.readouterr().out.split()
+    )
     assert call(runs[1], runs[0]) == ExitCode.PASS
 
 
@@ -129,6 +133,30 @@ def test_a_variant_that_the_later_run_lost(
     later = pipeline.run(recipe.load(path), tmp_path / "results", Watcher()).folder
     assert call(runs[0], later) == ExitCode.INCONCLUSIVE
     assert f"bad is only in {runs[0].name}; in {later.name}:" in " ".join(capsys.readouterr().out.split())
+
+
+def rewrite(run: Path, change: Callable[[Row], Row]) -> None:
+    rows = [change(row) for row in table.read(pq.read_table(run / "answers.parquet"))]
+    pq.write_table(table.build(rows), run / "answers.parquet")
+
+
+def test_answers_that_did_not_come(runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = copy(runs[0], tmp_path)
+    rewrite(other, lambda row: replace(row, status="error", score=None, text=None) if row.variant == "good" else row)
+    assert call(runs[0], other) == ExitCode.INCONCLUSIVE
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Too many answers did not come to say anything of good on tiny." in said
+
+
+def test_a_set_that_the_later_run_lost(
+    runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = copy(runs[0], tmp_path / "one"), copy(runs[0], tmp_path / "other")
+    for run, name in ((one, "more"), (other, "tiny")):
+        rewrite(run, lambda row, name=name: replace(row, evalset=name) if row.item < "crate-075" else row)
+    assert call(one, other) == ExitCode.INCONCLUSIVE
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"good on more cannot be compared: {runs[0].name} has no answer to the same requests" in said
 
 
 def test_no_answers(runs: tuple[Path, Path], tmp_path: Path) -> None:

@@ -111,3 +111,14 @@ def test_equal_releases_are_seldom_called_worse() -> None:
         after = [r for n, (v, s) in enumerate(names) for r in rows(v, 10 * seed + n + 5000, 0.6, evalset=s)[:80]]
         alarms += any(change.is_worse for change in compare(before, after, fast))
     assert alarms <= 5
+
+
+def test_answers_that_did_not_come_are_no_success() -> None:
+    before = rows("w8a8", 1, 0.9)
+    gone = {"status": "error", "score": None, "text": None, "finish_reason": None}
+    for every, is_unknown in ((1, True), (10, True), (100, False)):
+        after = [replace(r, **gone) if n % every == 0 else r for n, r in enumerate(before)]
+        for one, other in ((before, after), (after, before)):
+            changes = compare(one, other, STATISTICS)
+            assert {change.is_unknown for change in changes} == {is_unknown}
+            assert not any(change.is_worse for change in changes)

@@ -143,8 +143,9 @@ def _layer_count(facts: Facts) -> Iterator[Finding]:
     if not sizes:
         return
     stack = sizes.most_common(1)[0][0]
-    missing = [f"{stack}{number}" for number in range(said) if number not in stacks[stack]]
-    if missing and 2 * len(missing) < said and sizes[stack] > MAIN_STACK * sizes.total():
+    num_missing = said - sum(number < said for number in stacks[stack])
+    if 0 < 2 * num_missing < said and sizes[stack] > MAIN_STACK * sizes.total():
+        missing = [f"{stack}{number}" for number in range(said) if number not in stacks[stack]]
         yield TENSOR_MISSING.at(missing, f"num_hidden_layers is {said}, and {len(missing)} of them have no tensor")
 
 

@@ -216,7 +216,7 @@ def rope(config: Mapping[str, Any]) -> dict[str, Any]:
     kind = str(merged.pop("rope_type", merged.pop("type", "default")))
     merged.pop("type", None)
     said = merged.pop("rope_theta", config.get("rope_theta", DEFAULT_THETA))
-    theta = float(said) if isinstance(said, int | float) and said else DEFAULT_THETA
+    theta = said if isinstance(said, int | float) and said else DEFAULT_THETA
     rest = {name: value for name, value in sorted(merged.items()) if value is not None}
     return {"theta": theta, "type": kind, **(rest if kind != "default" else {})}
 

@@ -200,3 +200,14 @@ def test_a_quantization_config_that_nothing_can_read_is_told_of_plain_weights_to
     config = json.loads((folder / "config.json").read_text()) | {"quantization_config": said}
     (folder / "config.json").write_text(json.dumps(config))
     assert "quantization-config-wrong" in {each.code for each in inspect(folder, None).findings}
+
+
+@pytest.mark.parametrize("name", ["num_hidden_layers", "rope_theta", "vocab_size", "num_attention_heads"])
+@pytest.mark.parametrize("value", [10**15, 10**400])
+def test_numbers_beyond_reason_cost_neither_memory_nor_an_error(name: str, value: int, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(FIXTURES / "gptq-v1", folder)
+    content = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**content, "rope_parameters": None, name: value}))
+    for baseline in (None, survey(BASELINE).facts):
+        examine(survey(folder).facts, baseline, 2)

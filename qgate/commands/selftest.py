@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,17 +16,19 @@ from rich.console import Console
 from rich.progress import track
 
 from qgate.errors import ArtefactError, ExitCode, UserError
-from qgate.io import artefact
+from qgate.io import artefact, recipe
 from qgate.io.files import write_text
 from qgate.judge.resample import Draws
-from qgate.judge.selftest import damage_report
+from qgate.judge.selftest import damage_report, rare
 from qgate.judge.selftest.damaged import examine
 from qgate.judge.selftest.grid import cells
 from qgate.judge.selftest.rates import Cell, Rates, rate
 from qgate.judge.selftest.report import summary, table, too_often
 from qgate.judge.selftest.series import Series
+from qgate.judge.tokens import TokenTable
 from qgate.reports import positions_table
 from qgate.reports import table as answers_table
+from qgate.schemas.evidence import Row
 from qgate.schemas.recipe import BASELINE, Statistics
 from qgate.schemas.run import Run
 
@@ -85,11 +87,25 @@ def _damage(folder: Path, statistics: Statistics) -> bool:
     write_text(folder / "order.csv", damage_report.order_table(found))
     command = f"qgate selftest --runs 0 --damaged {folder.as_posix()}"
     write_text(folder / "summary.md", damage_report.page(found, statistics.alpha, command, source))
+    _rare_garbage(folder, rows, tokens, statistics, source)
     print(
         f"{len(found.gains)} pairs of levels, {len(wrong)} in the wrong order; {len(found.alike)} A/A arms, {len(loud)} "
         f"FAIL too often; {folder / 'summary.md'}"
     )
     return not wrong and not loud
+
+
+def _rare_garbage(
+    folder: Path, rows: Sequence[Row], tokens: Mapping[str, TokenTable], statistics: Statistics, source: str
+) -> None:
+    """What the tiers of the recipes beside the results miss; nothing where there are none."""
+    paths = sorted((folder.parent.parent / "recipes").glob("*.yaml"))
+    recipes = {path.stem: recipe.read(path) for path in paths}
+    criteria = [each for shipped in recipes.values() for tier in shipped.tiers.values() for each in tier.criteria]
+    if criteria:
+        found = rare.missed(rows, tokens, criteria, statistics)
+        command = f"qgate selftest --runs 0 --damaged {folder.as_posix()}"
+        write_text(folder / "rare.md", rare.page(found, recipes, command, source))
 
 
 def _levels(run: Run, folder: Path) -> dict[str, float]:

@@ -56,8 +56,12 @@ def value(sample: Sample) -> float | None:
 
 def departs(case: Case, sample: Sample, floor: float, num_labels: int) -> bool:
     """Whether the harm is above the floor for sure, corrected for the number of labels looked at (Bonferroni)."""
-    if sample.num_items < FEWEST_ITEMS or not sample.value > floor:
-        return False
+    if (
+        sample.num_items < FEWEST_ITEMS
+        or not sample.value > floor
+        or not lower_bound(sample, case.alpha, case.draws) > floor
+    ):
+        return False  # where alpha itself does not show it, the draws that a smaller one takes are spared
     return lower_bound(sample, case.alpha / num_labels, case.draws) > floor
 
 

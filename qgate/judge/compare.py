@@ -16,7 +16,7 @@ from qgate.judge.harms import Harms, read
 from qgate.judge.paired import counts
 from qgate.judge.quantiles import upper_tail
 from qgate.judge.resample import Draws, Floats, mean_bounds
-from qgate.judge.sample import Sample, estimate, from_tokens, lower_bound, nothing, of_items, relative
+from qgate.judge.sample import Sample, estimate, lower_bound, nothing, of_tokens, relative
 from qgate.judge.tokens import TokenTable
 from qgate.schemas.recipe import TOKEN_METRICS, Criterion
 from qgate.schemas.verdict import Estimate
@@ -64,8 +64,11 @@ class Measured:
     bases: Floats | None = None
     """The baseline's own level per item, where the metric is a loss of score."""
     details: dict[str, Any] = field(default_factory=dict)
-    open: bool = False
-    """Whether the harm has no natural limit, so that its bound rests on the worst item seen."""
+
+
+def support_of(metric: str) -> Support:
+    """The range of an item's harm. KeyError for a quantile, which is no mean over items."""
+    return MEAN_TOKEN_METRICS[metric][1] if metric in MEAN_TOKEN_METRICS else metric_of(metric).support
 
 
 def measure(case: Case, criterion: Criterion, arm: str) -> Measured:
@@ -88,7 +91,7 @@ def measure(case: Case, criterion: Criterion, arm: str) -> Measured:
     if criterion.metric in {"score_loss", "relative_score_loss", "flip_rate"}:
         pairs = [pair for pair, keep in zip(laid.pairs, inside, strict=True) if keep]
         return replace(measured, details=counts(pairs, case.alpha))
-    return replace(measured, open=harms.support.open)
+    return measured
 
 
 def _labels(laid: Laid, key: str, inside: Bools) -> dict[str, Bools]:
@@ -123,20 +126,19 @@ def _worst_slice(case: Case, harms: Harms, slices: Mapping[str, Bools]) -> Measu
     Its lower bound is corrected for picking the worst of k slices (Bonferroni, the first step of Holm). Slices that the
     baseline cannot do are left out and named, unless it can do none.
     """
-    samples = {label: harms.sample(inside) for label, inside in slices.items()}
-    void = [label for label, sample in samples.items() if _cannot_do(case, sample)]
-    if len(void) < len(samples):
-        samples = {label: sample for label, sample in samples.items() if label not in void}
-    if not samples or any(sample.num_items == 0 for sample in samples.values()):
-        num_expected = sum(sample.num_expected for sample in samples.values())
-        return Measured(nothing(), num_expected=num_expected, num_missing=num_expected)
+    every = {label: harms.sample(inside) for label, inside in slices.items()}
+    void = [label for label, sample in every.items() if _cannot_do(case, sample)]
+    samples = every if len(void) == len(every) else {label: every[label] for label in every if label not in void}
+    empty = {label: sample for label, sample in samples.items() if sample.num_items == 0}
+    if empty or not samples:
+        num_expected = sum(sample.num_expected for sample in empty.values())
+        named = {"worst": next(iter(empty))} if empty else {}
+        return Measured(nothing(), num_expected=num_expected, num_missing=num_expected, details=named)
     found = {label: estimate(sample, case.alpha, case.draws) for label, sample in samples.items()}
-    alpha = case.alpha / len(samples)
-    strict = {label: lower_bound(sample, alpha, case.draws) for label, sample in samples.items()}
     worst = max(found, key=lambda label: (found[label].value or 0.0, label))
     combined = Estimate(
         value=found[worst].value,
-        low=max(strict.values()),
+        low=_strict_low(case, samples, found),
         high=max(value.high for value in found.values() if value.high is not None),
         num_items=sum(sample.num_items for sample in samples.values()),
         num_pairs=sum(sample.num_pairs for sample in samples.values()),
@@ -146,13 +148,25 @@ def _worst_slice(case: Case, harms: Harms, slices: Mapping[str, Bools]) -> Measu
     details |= {"void": void} if void else {}
     return Measured(
         estimate=combined,
-        num_missing=sum(sample.num_missing for sample in samples.values()),
-        num_expected=sum(sample.num_expected for sample in samples.values()),
+        num_missing=sum(sample.num_missing for sample in every.values()),
+        num_expected=sum(sample.num_expected for sample in every.values()),
         baseline_value=samples[worst].baseline_value,
         other_value=samples[worst].other_value,
         bases=samples[worst].bases,
         details=details,
     )
+
+
+def _strict_low(case: Case, samples: Mapping[str, Sample], found: Mapping[str, Estimate]) -> float:
+    """The greatest of the slices' lower bounds at alpha/k each, looked for where those at alpha are highest."""
+    best, alpha = -inf, case.alpha / len(samples)
+    for low, label in sorted(
+        ((each.low, label) for label, each in found.items() if each.low is not None), reverse=True
+    ):
+        if low <= best:
+            break
+        best = max(best, lower_bound(samples[label], alpha, case.draws))
+    return best
 
 
 def _cannot_do(case: Case, sample: Sample) -> bool:
@@ -164,15 +178,14 @@ def _cannot_do(case: Case, sample: Sample) -> bool:
 def _measure_tokens(case: Case, criterion: Criterion, arm: str) -> Measured:
     tokens = case.tokens.get(arm)
     if tokens is None:
-        return Measured(nothing(), open=True)
+        return Measured(nothing())
     inside = tokens.within(Scope.of(criterion))
     if criterion.metric in KL_QUANTILES:
         share = 1.0 - KL_QUANTILES[criterion.metric]
         found = upper_tail(tokens, inside, share, case.alpha, case.draws)
     else:
         harms, support = MEAN_TOKEN_METRICS[criterion.metric]
-        sums, sizes = from_tokens(tokens, harms(tokens), inside)
-        found = estimate(of_items(sums, sizes, support, int(sizes.sum())), case.alpha, case.draws)
+        found = estimate(of_tokens(tokens, harms(tokens), inside, support), case.alpha, case.draws)
     if criterion.metric == "perplexity_increase":
         found = _as_ratio(found)
     details = {"num_not_finite": tokens.num_not_finite} if tokens.num_not_finite else {}
@@ -181,7 +194,6 @@ def _measure_tokens(case: Case, criterion: Criterion, arm: str) -> Measured:
         num_missing=tokens.num_expected - len(tokens.rows),
         num_expected=tokens.num_expected,
         details=details,
-        open=True,
     )
 
 

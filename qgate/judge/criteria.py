@@ -55,8 +55,8 @@ def metric_of(metric: str, defects: Collection[str] | None = None) -> RowMetric:
 
 
 def score(row: Row) -> float:
-    """The answer's score in [0, 1]; NaN where there is none."""
-    return nan if row.score is None or not isfinite(row.score) else row.score
+    """The answer's score in [0, 1], which the bounds rest on; NaN where there is none, or another number."""
+    return row.score if row.score is not None and 0 <= row.score <= 1 else nan
 
 
 def right(row: Row) -> float:

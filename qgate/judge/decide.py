@@ -7,21 +7,20 @@ a success: what is missing, not finite or too little takes a PASS away.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, log
 
 from qgate.judge.arms import Scope
-from qgate.judge.compare import Measured
+from qgate.judge.compare import KL_QUANTILES, Measured, support_of
 from qgate.judge.criteria import BASELINE_FLOOR
 from qgate.judge.power import further_items
+from qgate.judge.quantiles import fewest_to_bound
 from qgate.judge.resample import Draws, Interval, mean_bounds
+from qgate.judge.sample import fewest_items
 from qgate.judge.units import harm, percent
 from qgate.schemas.recipe import Criterion, Statistics
 from qgate.schemas.verdict import CriterionResult, Verdict
 
 MOST_MISSING = 0.02
 """Share of a criterion's answers that may be missing; above, the arm did not run well enough to be judged."""
-RARE_SHARE = 0.05
-"""A harm without a natural limit passes only where a fault of one item in twenty would have been seen."""
 
 SCORE_METRICS = frozenset({"score_loss", "relative_score_loss", "worst_slice_score_loss"})
 RISE_METRICS = frozenset({"defect_increase", "truncation_increase"})
@@ -61,9 +60,10 @@ def decide(
 ) -> CriterionResult:
     """The verdict of one criterion for one variant. `floor` is the A/A arm's measure; None where there is no such arm."""
     judged = (
-        _nothing_measured(found)
-        or _floor_fails(criterion, floor)
+        _floor_fails(criterion, floor)
+        or _missing(criterion, found)
         or _void(criterion, found, statistics, draws)
+        or _nothing_measured(found)
         or _by_bounds(criterion, found, statistics, draws)
     )
     estimate = found.estimate
@@ -99,10 +99,21 @@ def scope_text(criterion: Criterion) -> str:
 def _nothing_measured(found: Measured) -> Judged | None:
     if found.estimate.value is not None:
         return None
-    if found.num_expected:
-        reason = f"none of the {found.num_expected} answers in scope could be compared"
+    return Judged(Verdict.INCONCLUSIVE, "nothing in scope: no answers or token scores to judge by")
+
+
+def _missing(criterion: Criterion, found: Measured) -> Judged | None:
+    """Too few answers came, whatever the rest says: a baseline that cannot do the task either excuses nothing."""
+    if found.num_missing <= MOST_MISSING * found.num_expected:
+        return None
+    what = f"{_name(criterion, found)}{_scope(criterion)}"
+    if found.estimate.value is None:
+        reason = f"none of the {found.num_expected} answers to judge {what} by could be compared"
     else:
-        reason = "nothing in scope: no answers or token scores to judge by"
+        reason = (
+            f"{found.num_missing} of {found.num_expected} answers in scope are missing: too many to judge {what} "
+            f"{_show(criterion, found.estimate.value)}"
+        )
     return Judged(Verdict.INCONCLUSIVE, reason)
 
 
@@ -118,7 +129,8 @@ def _floor_fails(criterion: Criterion, floor: Measured | None) -> Judged | None:
         if high <= 1 - criterion.margin:
             return None
         what = (
-            f"the baseline changes {_show(criterion, floor.estimate.value)} of its own answers, too many to tell more"
+            f"the baseline changes {_show(criterion, floor.estimate.value)} of its own answers "
+            f"({_bound(high, criterion, 'at most')}), too many to tell more"
         )
     elif low > criterion.margin:
         what = f"the baseline against itself has {_name(criterion, floor)} {_show(criterion, floor.estimate.value)}"
@@ -148,7 +160,7 @@ def _void(criterion: Criterion, found: Measured, statistics: Statistics, draws: 
 
 def _room(criterion: Criterion, found: Measured, statistics: Statistics, draws: Draws) -> Interval | None:
     """How far a share can rise: what the baseline's own leaves of 1. None for a metric that is no rise of a share."""
-    if criterion.metric not in RISE_METRICS or found.bases is None:
+    if criterion.metric not in RISE_METRICS or found.bases is None or not found.bases.size:
         return None
     return mean_bounds(1.0 - found.bases, 0.0, 1.0, statistics.alpha, draws)
 
@@ -166,7 +178,7 @@ def _least_level(criterion: Criterion) -> float:
 
 
 def _baseline_level(criterion: Criterion, found: Measured, statistics: Statistics, draws: Draws) -> Interval | None:
-    if criterion.metric not in SCORE_METRICS or found.bases is None:
+    if criterion.metric not in SCORE_METRICS or found.bases is None or not found.bases.size:
         return None
     return mean_bounds(found.bases, 0.0, 1.0, statistics.alpha, draws)
 
@@ -175,11 +187,6 @@ def _by_bounds(criterion: Criterion, found: Measured, statistics: Statistics, dr
     estimate, margin = found.estimate, criterion.margin
     what = f"{_name(criterion, found)}{_scope(criterion)} {_show(criterion, estimate.value)}"
     sure = f"{100 * (1 - statistics.alpha):g} % sure: "
-    if found.num_missing > MOST_MISSING * found.num_expected:
-        return Judged(
-            Verdict.INCONCLUSIVE,
-            f"{found.num_missing} of {found.num_expected} answers in scope are missing: too many to judge {what}",
-        )
     if estimate.low is not None and estimate.low > margin:
         bound = sure + _bound(estimate.low, criterion, "at least")
         return Judged(Verdict.FAIL, f"{what} ({bound}) is beyond the margin {_show(criterion, margin)}")
@@ -187,8 +194,9 @@ def _by_bounds(criterion: Criterion, found: Measured, statistics: Statistics, dr
         bound = sure + _bound(estimate.high, criterion, "at most")
         reason = f"{what} ({bound}) is not settled against the margin {_show(criterion, margin)}"
         more = further_items(estimate, margin, statistics.alpha, statistics.power)
-        if more is not None and found.open:
-            more = max(more, fewest_items(statistics.alpha) - estimate.num_items)
+        short = _fewest_items(criterion, statistics) - estimate.num_items
+        if short > 0 and estimate.value is not None and estimate.value <= margin:
+            more = max(more or 0, short)
         return Judged(Verdict.INCONCLUSIVE, reason, more)
     doubt = _doubt(criterion, found, statistics, draws)
     if doubt is not None:
@@ -211,20 +219,22 @@ def _doubt(criterion: Criterion, found: Measured, statistics: Statistics, draws:
     room = _room(criterion, found, statistics, draws)
     if room is not None and room.low <= criterion.margin:
         return Judged(Verdict.INCONCLUSIVE, _no_room(criterion, found))
-    least = fewest_items(statistics.alpha)
-    if found.open and found.estimate.num_items < least:
+    least = _fewest_items(criterion, statistics)
+    if found.estimate.num_items < least:
         return Judged(
             Verdict.INCONCLUSIVE,
             f"{_name(criterion, found)} {_show(criterion, found.estimate.value)}, but {found.estimate.num_items} items "
-            "are too few to have seen a fault of one in twenty",
+            "are too few to have seen a rare fault",
             least - found.estimate.num_items,
         )
     return None
 
 
-def fewest_items(alpha: float) -> int:
-    """Items among which a fault of a share RARE_SHARE of items is missed with half of the error `alpha` allows."""
-    return ceil(log(alpha / 2) / log(1 - RARE_SHARE))
+def _fewest_items(criterion: Criterion, statistics: Statistics) -> int:
+    """Items without which the criterion does not pass."""
+    if criterion.metric in KL_QUANTILES:
+        return fewest_to_bound(1.0 - KL_QUANTILES[criterion.metric], statistics.alpha)
+    return fewest_items(support_of(criterion.metric), criterion.margin, statistics.alpha)
 
 
 def _name(criterion: Criterion, found: Measured) -> str:

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from qgate.judge.arms import FLOOR, Arms
-from qgate.judge.compare import Case
+from qgate.judge.compare import KL_QUANTILES, MEAN_TOKEN_METRICS, Case
 from qgate.judge.criteria import all_defects, came, differs, garble, length, score, truncated
+from qgate.judge.quantiles import kl_quantiles
+from qgate.judge.sample import of_tokens
 from qgate.judge.tokens import TokenTable
 from qgate.schemas.evidence import Evidence, Row
 from qgate.schemas.recipe import BASELINE, TOKEN_METRICS, Recipe
@@ -192,17 +194,20 @@ def _mean(values: Iterable[float]) -> float | None:
 
 
 def _token_figures(tokens: TokenTable) -> dict[str, Any]:
-    kl = tokens.kl[np.isfinite(tokens.kl)]
+    """Every item weighs the same, as in the criteria."""
+    use, inside = np.isfinite(tokens.kl), np.ones(len(tokens.rows), dtype=bool)
+    kl = tokens.kl[use]
     if not kl.size:
         return {"num_positions": 0}
-    quantiles = np.quantile(kl, [0.5, 0.95, 0.99, 0.999])
-    log_drop = tokens.log_drop[np.isfinite(tokens.log_drop)]
+    means = {name: of_tokens(tokens, of(tokens), inside, support) for name, (of, support) in MEAN_TOKEN_METRICS.items()}
+    quantiles = kl_quantiles(kl, tokens.cluster[use], (0.5, *KL_QUANTILES.values()))
+    disagree = means["top1_disagreement"]
     return {
         "num_positions": int(kl.size),
-        "kl_mean": float(kl.mean()),
-        **dict(zip(("kl_median", "kl_p95", "kl_p99", "kl_p999"), quantiles.tolist(), strict=True)),
+        "kl_mean": means["kl_mean"].value,
+        **dict(zip(("kl_median", *KL_QUANTILES), quantiles.tolist(), strict=True)),
         "kl_max": float(kl.max()),
-        "top1_agreement": None if np.isnan(tokens.disagree).all() else float(1.0 - np.nanmean(tokens.disagree)),
-        "probability_drop": float(np.nanmean(tokens.drop)),
-        "ln_perplexity_ratio": float(log_drop.mean()),
+        "top1_agreement": 1.0 - disagree.value if disagree.num_items else None,
+        "probability_drop": means["probability_drop"].value,
+        "ln_perplexity_ratio": means["perplexity_increase"].value,
     }

@@ -40,7 +40,6 @@ class Harms:
         some = counts > 0
         sample = of_items(
             (np.bincount(self.cluster[use], weights=self.harm[use]) / np.maximum(counts, 1))[some],
-            np.ones(int(some.sum())),
             self.support,
             int(counts.sum()),
         )

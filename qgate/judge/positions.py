@@ -13,7 +13,7 @@ from qgate.judge.compare import MEAN_TOKEN_METRICS, Case
 from qgate.judge.criteria import RowMetric, Support, length
 from qgate.judge.harms import read
 from qgate.judge.resample import Floats
-from qgate.judge.sample import Sample, from_tokens, of_items
+from qgate.judge.sample import Sample, of_tokens
 from qgate.judge.tokens import TokenTable
 from qgate.schemas.evidence import Row
 from qgate.schemas.verdict import Breakdown
@@ -105,5 +105,4 @@ def _token_cell(
 def _at(tokens: TokenTable, metric: str, at: Bucket) -> Sample:
     harms, support = MEAN_TOKEN_METRICS[metric]
     here: Floats = np.where((tokens.position >= at[0]) & (tokens.position < at[1]), harms(tokens), np.nan)
-    sums, sizes = from_tokens(tokens, here, np.ones(len(tokens.rows), dtype=bool))
-    return of_items(sums, sizes, support, int(sizes.sum()))
+    return of_tokens(tokens, here, np.ones(len(tokens.rows), dtype=bool), support)

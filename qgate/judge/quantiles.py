@@ -1,18 +1,22 @@
 """Quantiles of the KL divergence over token positions: a token table in, an estimate out. Touches nothing.
 
 By inversion (Woodruff 1952): the 99 % quantile is at most x just where the share of positions above x is at most 1 %,
-and a share over items that hang together is what `sample` bounds. Thresholds are tried many at a time.
+and a share over items that hang together is what `resample` bounds. Every item weighs the same, however long. All of an
+item's positions may lie above x, so that is what the unseen item's do: nothing weaker holds where the tail sits in few
+items. Thresholds are tried many at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil, log
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qgate.judge.resample import Draws, Floats, Unseen, ratio_upper
-from qgate.judge.sample import METHOD, beyond_seen, nothing
+from qgate.judge.sample import METHOD, nothing
 from qgate.judge.tokens import TokenTable
 from qgate.schemas.verdict import Estimate
 
@@ -28,14 +32,14 @@ class _Tail:
     cluster: NDArray[np.int64]
     sizes: Floats
 
-    def counts_above(self, ranks: NDArray[np.int64]) -> Floats:
-        """float64[K, n]: positions of each item whose KL is above that at each of K ascending ranks."""
+    def shares_above(self, ranks: NDArray[np.int64]) -> Floats:
+        """float64[K, n]: the share of each item's positions whose KL is above that at each of K ascending ranks."""
         thresholds = self.kl[ranks]
         bins = np.searchsorted(thresholds, self.kl, side="left")  # number of thresholds that a position is above
         width = len(ranks) + 1
         table = np.bincount(self.cluster * width + bins, minlength=self.sizes.size * width)
         per_bin = table.reshape(self.sizes.size, width).astype(np.float64)
-        return per_bin[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:].T
+        return per_bin[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:].T / self.sizes
 
 
 def upper_tail(tokens: TokenTable, inside: NDArray[np.bool_], share: float, alpha: float, draws: Draws) -> Estimate:
@@ -47,7 +51,7 @@ def upper_tail(tokens: TokenTable, inside: NDArray[np.bool_], share: float, alph
     cluster = (np.cumsum(present) - 1)[tokens.cluster[use]]
     order = np.argsort(tokens.kl[use])
     tail = _Tail(tokens.kl[use][order], cluster[order], np.bincount(cluster).astype(np.float64))
-    value = float(np.quantile(tail.kl, 1.0 - share, method="inverted_cdf"))
+    value = float(kl_quantiles(tail.kl, tail.cluster, 1.0 - share))
     above, _ = _crossing(tail, share, alpha, draws, sign=1.0)
     _, below = _crossing(tail, share, alpha, draws, sign=-1.0)
     return Estimate(
@@ -58,6 +62,20 @@ def upper_tail(tokens: TokenTable, inside: NDArray[np.bool_], share: float, alph
         num_pairs=tail.kl.size,
         method=f"inverted share of positions, {METHOD}",
     )
+
+
+def kl_quantiles(kl: Floats, cluster: NDArray[np.int64], levels: float | Sequence[float]) -> Floats:
+    """Quantiles of float64[T] `kl` at `levels`, every item weighing the same; int64[T] `cluster` is the item of each."""
+    weights = 1.0 / np.bincount(cluster)[cluster]
+    return np.asarray(np.quantile(kl, levels, weights=weights, method="inverted_cdf"))
+
+
+def fewest_to_bound(share: float, alpha: float) -> int:
+    """Items without which the KL that a `share` of the positions exceeds has no upper bound, whatever was seen.
+
+    With fewer, one item in 1/`share` whose positions all lie above anything seen is missed more often than `alpha`.
+    """
+    return ceil(log(alpha) / log(1.0 - share))
 
 
 def _crossing(tail: _Tail, share: float, alpha: float, draws: Draws, *, sign: float) -> tuple[int | None, int | None]:
@@ -81,9 +99,7 @@ def _crossing(tail: _Tail, share: float, alpha: float, draws: Draws, *, sign: fl
 
 
 def _bound(tail: _Tail, ranks: NDArray[np.int64], alpha: float, draws: Draws, sign: float) -> Floats:
-    above = tail.counts_above(ranks)
-    size = float(tail.sizes.mean())
+    above, ones = tail.shares_above(ranks), np.ones(tail.sizes.size)
     if sign > 0:
-        unseen = Unseen(beyond_seen(above / tail.sizes, 1.0) * size, size)
-        return ratio_upper(above, tail.sizes, unseen, alpha, draws)
-    return -ratio_upper(-above, tail.sizes, Unseen(0.0, size), alpha, draws)
+        return ratio_upper(above, ones, Unseen(1.0), alpha, draws)
+    return -ratio_upper(-above, ones, Unseen(0.0), alpha, draws)

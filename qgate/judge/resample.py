@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ Floats32 = NDArray[np.float32]
 CACHED_WEIGHTS = 100_000_000
 """Weights kept between calls (400 MB); larger matrices are drawn again, block by block, at each call."""
 BLOCK_WEIGHTS = 4_000_000
+FEWEST_BEYOND = 20
+"""Draws that lie beyond a bound; where alpha is so small that fewer would, more are made."""
 MONTE_CARLO_GUARD = 2.0
 """Standard errors by which a quantile over draws is moved outwards, so that its own noise cannot make a bound tighter."""
 
@@ -54,6 +57,15 @@ class Draws:
     seed: int
     width: int
     _kept: list[Floats32] = field(default_factory=list, repr=False)
+    _finer: dict[tuple[int, int], Draws] = field(default_factory=dict, repr=False)
+
+    def enough_for(self, alpha: float, num_items: int) -> Draws:
+        """These draws, or finer ones of `num_items` items at least where a bound at 1 − `alpha` takes more."""
+        resamples = ceil(FEWEST_BEYOND / alpha)
+        if resamples <= self.resamples:
+            return self
+        width = min(self.width, 1 << num_items.bit_length())
+        return self._finer.setdefault((resamples, width), Draws(resamples, self.seed, width))
 
     def blocks(self) -> Iterator[Floats32]:
         """The weights, some of the draws at a time."""

@@ -6,6 +6,7 @@ Items are the clusters: an item's twins, profiles, seeds and tokens are summed u
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil, isfinite, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,10 @@ WORST_FACTOR = 3.0
 LEAST_UNSEEN = 0.1
 """Where a harm has no natural limit, the unseen item is taken to be this many times as bad as the worst seen, and at
 least this bad (nats a token, or share). Chosen by coverage on skewed items: see `qgate selftest`."""
+RELATIVE_UNSEEN = Unseen(1.0, 1.0), Unseen(1.0, 0.0)
+"""For a relative loss: an item that the baseline always does and the other arm never, and the reverse."""
+RARE_SHARE = 0.05
+"""Such a harm passes only where a fault of this share of items would have been seen."""
 
 
 @dataclass(frozen=True)
@@ -58,48 +63,57 @@ class Sample:
         return None if self.bases is None or not self.bases.size else float(self.bases.mean())
 
 
-def of_items(numerators: Floats, denominators: Floats, support: Support, num_pairs: int) -> Sample:
-    """A sample of float64[n] items whose own ratios lie within `support`."""
-    high, low = unseen_items(numerators, denominators, support)
-    return Sample(numerators, denominators, high, low, num_pairs)
+def of_items(harms: Floats, support: Support, num_pairs: int) -> Sample:
+    """The mean of float64[n] harms of items, which lie within `support`."""
+    high, low = unseen_items(harms, support)
+    return Sample(harms, np.ones(harms.size), high, low, num_pairs)
 
 
-def unseen_items(numerators: Floats, denominators: Floats, support: Support) -> tuple[Unseen, Unseen]:
-    """The unseen items of K samples float64[..., n], for the upper bound of the ratio and of its negative.
-
-    They are as large as an item is on average.
-    """
-    if not numerators.size:
+def unseen_items(harms: Floats, support: Support) -> tuple[Unseen, Unseen]:
+    """The unseen items of K samples float64[..., n] of items' harms, for the upper bound of the mean and of its negative."""
+    if not harms.size or not support.open:
         return Unseen(support.greatest), Unseen(-support.least)
-    size = denominators.mean(axis=-1)
+    return Unseen(_beyond_seen(harms, support.greatest)), Unseen(_beyond_seen(-harms, -support.least))
+
+
+def _beyond_seen(harms: Floats, limit: float) -> Floats:
+    """How bad the unseen item may be, given float64[..., n] harms of those seen: float64[...], at most `limit`."""
+    return np.asarray(np.minimum(np.maximum(WORST_FACTOR * harms.max(axis=-1), LEAST_UNSEEN), limit))
+
+
+def fewest_items(support: Support, margin: float, alpha: float) -> int:
+    """Items without which a harm does not pass; 0 where its bound does not rest on the worst item seen.
+
+    So many that a fault of a share RARE_SHARE of items is missed with half of the error that `alpha` allows; and where
+    an item can be no worse than `support.greatest`, so many that the items which, being so bad, bring the harm to the
+    `margin` alone, are all missed with `alpha` at most.
+    """
     if not support.open:
-        return Unseen(support.greatest * size, size), Unseen(-support.least * size, size)
-    rates = numerators / denominators
-    high, low = beyond_seen(rates, support.greatest), beyond_seen(-rates, -support.least)
-    return Unseen(high * size, size), Unseen(low * size, size)
-
-
-def beyond_seen(rates: Floats, limit: float) -> Floats:
-    """How bad the unseen item may be, given float64[..., n] rates of those seen: float64[...], at most `limit`."""
-    return np.asarray(np.minimum(np.maximum(WORST_FACTOR * rates.max(axis=-1), LEAST_UNSEEN), limit))
+        return 0
+    fewest = log(alpha / 2) / log(1 - RARE_SHARE)
+    if isfinite(support.greatest) and 0 < margin < support.greatest:
+        fewest = max(fewest, log(alpha) / log(1 - margin / support.greatest))
+    return ceil(fewest)
 
 
 def relative(sample: Sample) -> Sample:
-    """The same losses as a share of the baseline's level.
-
-    The unseen item is one that the baseline always does and the other arm never, and the reverse.
-    """
+    """The same losses as a share of the baseline's level."""
     assert sample.bases is not None
-    return replace(sample, denominators=sample.bases, unseen_high=Unseen(1.0, 1.0), unseen_low=Unseen(1.0, 0.0))
+    high, low = RELATIVE_UNSEEN
+    return replace(sample, denominators=sample.bases, unseen_high=high, unseen_low=low)
 
 
-def from_tokens(tokens: TokenTable, harms: Floats, inside: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Sums and counts per item, float64[n] each, of float64[T] `harms` over the positions of the answers `inside`."""
+def of_tokens(tokens: TokenTable, harms: Floats, inside: NDArray[np.bool_], support: Support) -> Sample:
+    """The mean over items of the mean of float64[T] `harms` over an item's positions in the answers `inside`.
+
+    Every item weighs the same: a mean over all positions would rest on the few items with the most tokens, and no bound
+    of such a ratio holds where those differ from the rest.
+    """
     use = inside[tokens.answer] & np.isfinite(harms)
     sums = np.bincount(tokens.cluster[use], weights=harms[use])
     counts = np.bincount(tokens.cluster[use])
     some = counts > 0
-    return np.asarray(sums[some]), counts[some].astype(np.float64)
+    return of_items(np.asarray(sums[some] / counts[some]), support, int(counts.sum()))
 
 
 def interval(sample: Sample, alpha: float, draws: Draws) -> Interval:
@@ -131,8 +145,9 @@ def standard_error(sample: Sample) -> float | None:
 
 
 def lower_bound(sample: Sample, alpha: float, draws: Draws) -> float:
-    """The lower bound of `interval` alone."""
-    return -float(ratio_upper(-sample.numerators[None], sample.denominators, sample.unseen_low, alpha, draws)[0])
+    """The lower bound of `interval` alone, for an alpha however small."""
+    finer = draws.enough_for(alpha, sample.num_items)
+    return -float(ratio_upper(-sample.numerators[None], sample.denominators, sample.unseen_low, alpha, finer)[0])
 
 
 def estimate(sample: Sample, alpha: float, draws: Draws) -> Estimate:

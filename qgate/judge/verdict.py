@@ -20,6 +20,8 @@ from qgate.schemas.evidence import Evidence
 from qgate.schemas.recipe import BASELINE, Criterion, Recipe, Tier
 from qgate.schemas.verdict import CriterionResult, TierVerdict, VariantVerdict, Verdict, VerdictSheet
 
+NO_FLOOR = "the A/A arm gave no answers, so the baseline's own noise is unknown"
+
 
 def judge(evidence: Evidence, recipe: Recipe, run_id: str) -> VerdictSheet:
     """Judge every variant of the recipe in every tier on the evidence of one run."""
@@ -149,6 +151,8 @@ def _unfit(bench: Bench, tier: Tier, variant: str) -> str | None:
             return f"{name} could not be run: {first}"
         if not bench.case.arms.has(name):
             return f"{name} gave no answers"
+    if bench.recipe.noise_floor.replicates and not bench.case.arms.has(FLOOR):
+        return NO_FLOOR
     if evidence.engine not in tier.engines:
         accepted = ", ".join(tier.engines)
         return f"the numbers come from the engine {evidence.engine or 'unknown'!r}; this interface accepts {accepted}"
@@ -165,7 +169,7 @@ def _baseline(bench: Bench, criteria: tuple[CriterionResult, ...]) -> tuple[Verd
             return Verdict.PASS, "the baseline is what all else is measured by, and nothing is asked of it here"
         return Verdict.PASS, "the baseline agrees with itself within every margin that it was run again for"
     if bench.recipe.noise_floor.replicates:
-        return Verdict.INCONCLUSIVE, "the A/A arm gave no answers, so the baseline's own noise is unknown"
+        return Verdict.INCONCLUSIVE, NO_FLOOR
     return Verdict.PASS, "the baseline is what all else is measured by; its own noise was not measured"
 
 

@@ -6,6 +6,7 @@ Reading a recipe file, and turning an error into a field, a line and a near matc
 from __future__ import annotations
 
 import re
+from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -322,6 +323,12 @@ class Statistics(Frozen):
     power: float = Field(default=0.8, gt=0.5, lt=1, description="Power that `further items` is computed for")
     resamples: int = Field(default=10_000, ge=1_000, le=1_000_000, description="Bootstrap resamples")
     seed: int = Field(default=20_260_101, ge=0, description="Seed of the resampling")
+
+    @model_validator(mode="after")
+    def _draws_suffice(self) -> Self:
+        if self.resamples * self.alpha < 20:
+            raise ValueError(f"alpha {self.alpha:g} takes {ceil(20 / self.alpha):,} resamples at least")
+        return self
 
 
 class Recipe(Frozen):

@@ -11,6 +11,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from qgate.judge.selftest.controls import FEWEST_ITEMS, MOST_ITEMS, NUM_PARTS
 from qgate.judge.selftest.damaged import Damaged
+from qgate.judge.selftest.grid import ALIKE
 from qgate.judge.selftest.needs import Need
 from qgate.judge.selftest.order import Alike, Gain
 
@@ -134,7 +135,7 @@ def page(found: Damaged, alpha: float, command: str, source: str) -> str:
             "## How KL is spread",
             "",
             "Share of the variance of ln KL that lies between items, by level; the rest lies within answers. The simulation "
-            "of quantiles (results/selftest) spans 0.05 to 0.5, and 0.8 as what is not promised.",
+            f"of quantiles (results/selftest) spans {min(ALIKE):g} to {max(ALIKE):g}.",
             "",
             f"| level | {' | '.join(f'{level:g}' for level in found.between)} |",
             "| --- |" + " --- |" * len(found.between),

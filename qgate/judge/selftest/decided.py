@@ -1,4 +1,7 @@
-"""Many samples at once in, which of them pass and which fail by the verdict's own bounds out. Touches nothing."""
+"""Many samples at once in, which of them pass and which fail by the verdict's own bounds out. Touches nothing.
+
+A bound lies beyond the value that it bounds, so those whose value is on the wrong side of the margin need no bound.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +9,46 @@ import numpy as np
 
 from qgate.judge.arms import Bools
 from qgate.judge.criteria import Support
-from qgate.judge.decide import fewest_items
-from qgate.judge.resample import Draws, Floats, is_within, ratio_draws
-from qgate.judge.sample import unseen_items
+from qgate.judge.resample import Draws, Floats, Unseen, is_within, ratio_draws
+from qgate.judge.sample import RELATIVE_UNSEEN, fewest_items, unseen_items
+from qgate.judge.selftest.worlds import Runs
 
 
-def passing(
-    numerators: Floats, denominators: Floats, support: Support, margin: float, alpha: float, draws: Draws
+def passing(harms: Floats, support: Support, margin: float, alpha: float, draws: Draws) -> Bools:
+    """bool[R]: whether the upper bound of the mean of each of R samples float64[R, n] is within the margin, and n enough."""
+    found = np.asarray(harms.mean(axis=1) <= margin)
+    if harms.shape[1] < fewest_items(support, margin, alpha):
+        return np.zeros_like(found)
+    some = harms[found]
+    high, _ = unseen_items(some, support)
+    found[found] = _within(some, np.ones(harms.shape[1]), high, margin, alpha, draws)
+    return found
+
+
+def failing(harms: Floats, support: Support, margin: float, alpha: float, draws: Draws) -> Bools:
+    """bool[R]: whether the lower bound of the mean of each of R samples float64[R, n] is above the margin."""
+    found = np.asarray(harms.mean(axis=1) > margin)
+    some = harms[found]
+    _, low = unseen_items(some, support)
+    found[found] = _within(-some, np.ones(harms.shape[1]), low, _below(-margin), alpha, draws)
+    return found
+
+
+def relative(runs: Runs, margin: float, alpha: float, draws: Draws) -> tuple[Bools, Bools]:
+    """bool[R] each: which runs pass and which fail where the losses are held against the baseline's score."""
+    assert runs.bases is not None
+    high, low = RELATIVE_UNSEEN
+    good = _within(runs.harms, runs.bases, high, margin, alpha, draws)
+    return good, _within(-runs.harms, runs.bases, low, _below(-margin), alpha, draws)
+
+
+def _within(
+    numerators: Floats, denominators: Floats, unseen: Unseen, margin: float, alpha: float, draws: Draws
 ) -> Bools:
-    """bool[R]: whether the upper bound of each of R samples float64[R, n] is within the margin, and n is enough.
-
-    `denominators` are float64[n], the same for all samples, or float64[R, n].
-    """
-    if support.open and numerators.shape[1] < fewest_items(alpha):
-        return np.zeros(len(numerators), dtype=bool)
-    high, _ = unseen_items(numerators, denominators, support)
-    return is_within(ratio_draws(numerators, denominators, high, draws), alpha, margin)
+    if not len(numerators):
+        return np.zeros(0, dtype=bool)
+    return is_within(ratio_draws(numerators, denominators, unseen, draws), alpha, margin)
 
 
-def failing(
-    numerators: Floats, denominators: Floats, support: Support, margin: float, alpha: float, draws: Draws
-) -> Bools:
-    """bool[R]: whether the lower bound of each of R samples float64[R, n] is above the margin."""
-    _, low = unseen_items(numerators, denominators, support)
-    below = float(np.nextafter(np.float32(-margin), np.float32(-np.inf)))
-    return is_within(ratio_draws(-numerators, denominators, low, draws), alpha, below)
+def _below(margin: float) -> float:
+    return float(np.nextafter(np.float32(margin), np.float32(-np.inf)))

@@ -11,7 +11,7 @@ from itertools import product
 from qgate.judge.selftest.others import NEWCOMBE, STUDENT
 from qgate.judge.selftest.rates import Cell
 from qgate.judge.selftest.slices import Sliced
-from qgate.judge.selftest.worlds import Paired, Rate, Skewed, TokenQuantile, Tokens, TokenShare, World
+from qgate.judge.selftest.worlds import Paired, Rate, Relative, Skewed, TokenQuantile, Tokens, TokenShare, World
 
 SIZES = (20, 50, 100, 200, 500, 2000)
 BASE_RATES = (0.02, 0.1, 0.5, 0.9, 0.98)
@@ -22,7 +22,9 @@ SHAPES = ("rare", "mixed", "broad")
 SPREADS = (0.5, 1.0, 1.5, 2.0)
 QUANTILES = (("kl_p95", 0.05), ("kl_p99", 0.01), ("kl_p999", 0.001))
 """(metric, share of tokens above it)"""
-ALIKE = (0.05, 0.2, 0.5)
+MANY = 5_000
+"""Items that a quantile is tried with beside SIZES: `kl_p999` has no upper bound with fewer than 3,000."""
+ALIKE = (0.05, 0.2, 0.5, 0.8, 0.95)
 """Shares of the variance of ln KL that lie between items. results/power/summary.md has those of damaged checkpoints."""
 
 
@@ -47,10 +49,12 @@ def _edges() -> Iterator[Cell]:
     for pair, size in product(_pairs(), SIZES):
         yield Cell("edge", pair, _margin(pair.base_rate), _margin(pair.base_rate), size)
     bounded: list[tuple[World, float]] = [(Skewed(shape), 0.05) for shape in SHAPES]
+    bounded += [(Relative(rate, each), 0.15) for rate, each in product((0.1, 0.5, 0.9), (0.0, 1.0))]
     bounded += [(Rate(seeds, correlation), 0.02) for seeds, correlation in ((1, 0.0), (4, 0.3), (4, 0.9))]
     bounded += [(Tokens(spread), 0.015) for spread in SPREADS]
     bounded += [(Tokens(0.7, broken=0.05, factor=factor), 0.015) for factor in (20.0, 100.0)]
     bounded += [(TokenShare(correlation), share) for correlation, share in product((0.02, 0.2), (0.001, 0.01, 0.05))]
+    bounded += [(TokenShare(0.9), share) for share in (0.01, 0.02, 0.05, 0.1)]
     for (world, margin), size in product(bounded, SIZES):
         yield Cell("edge", world, margin, margin, size)
 
@@ -70,9 +74,11 @@ def _powers() -> Iterator[Cell]:
 
 
 def _beyond() -> Iterator[Cell]:
-    """What the bound on a harm without a limit does not promise to catch: faults rarer than one item in twenty."""
+    """What a bound that rests on the worst item seen does not promise to catch: faults rarer than one item in twenty."""
     for factor, size in product((20.0, 50.0), (100, 200, 500, 2000)):
         yield Cell("beyond", Tokens(0.7, broken=0.02, factor=factor), 0.015, 0.015, size)
+    for broken, size in product((0.005, 0.01, 0.02), (100, 200, 500, 2000)):
+        yield Cell("beyond", TokenShare(0.02, broken), 0.05, 0.05, size)
 
 
 def _others() -> Iterator[Cell]:
@@ -92,9 +98,12 @@ def _worst_slices() -> Iterator[Cell]:
 
 
 def _quantiles() -> Iterator[Cell]:
-    """The quantile is its margin; then what its bound does not promise: the tail sits in few items, or in broken ones."""
-    for (metric, share), correlation, size in product(QUANTILES, ALIKE, SIZES):
-        yield Cell("edge", TokenQuantile(metric, correlation), share, share, size)
-    for (metric, share), size in product(QUANTILES, (100, 200, 500, 2000)):
-        yield Cell("beyond", TokenQuantile(metric, 0.8), share, share, size)
-        yield Cell("beyond", TokenQuantile(metric, 0.2, broken=0.02, factor=15.0), share, share, size)
+    """The quantile is its margin, half of its tail also in items that are wholly broken; then the tail is a part of that."""
+    for (metric, share), size in product(QUANTILES, (*SIZES, MANY)):
+        if size > max(SIZES) and metric != "kl_p999":
+            continue
+        for correlation in ALIKE:
+            yield Cell("edge", TokenQuantile(metric, correlation), share, share, size)
+        yield Cell("edge", TokenQuantile(metric, 0.2, broken=share / 2), share, share, size)
+        for part in (0.1, 0.25, 0.5):
+            yield Cell("power", TokenQuantile(metric, 0.2), share * part, share, size)

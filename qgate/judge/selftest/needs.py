@@ -46,7 +46,7 @@ def needs(found: Series, statistics: Statistics, draws: Draws, generator: np.ran
     """One per level of damage, the A/A arm left out."""
     margin, made = found.criterion.margin, []
     for number, level in enumerate(found.levels[1:], start=1):
-        harms, harm = found.numerators[number], float(found.values[number])
+        harms, harm = found.harms[number], float(found.values[number])
         search = _Search(found, harms, statistics, draws, int(generator.integers(2**32)))
         see = search.least(failing, found.unharmed) if harm > found.unharmed else None
         settle = search.least(passing if harm <= margin else failing, margin)
@@ -89,15 +89,13 @@ class _Search:
 
     def _share(self, decide: Callable[..., Bools], margin: float, size: int) -> float:
         chosen = np.random.default_rng([self.seed, size]).integers(self.harms.size, size=(NUM_SETS, size))
-        top, bottom = self.harms[chosen], self.found.denominators[chosen]
-        found = decide(top, bottom, self.found.support, margin, self.statistics.alpha, self.draws)
+        found = decide(self.harms[chosen], self.found.support, margin, self.statistics.alpha, self.draws)
         return float(found.mean())
 
     def _guess(self, margin: float) -> int:
         """Where the textbook puts it: distance = (z_α + z_β)·s/√n + 3/n (see judge.power)."""
-        rates = self.harms / self.found.denominators.mean()
-        distance = abs(margin - float(rates.mean()))
-        reach = (norm.isf(self.statistics.alpha) + norm.isf(1 - self.statistics.power)) * float(rates.std())
+        distance = abs(margin - float(self.harms.mean()))
+        reach = (norm.isf(self.statistics.alpha) + norm.isf(1 - self.statistics.power)) * float(self.harms.std())
         if distance == 0:
             return len(SIZES) - 1
         wanted = ((reach + sqrt(reach**2 + 12 * distance)) / (2 * distance)) ** 2

@@ -70,13 +70,18 @@ def gains(all_series: Sequence[Series], generator: np.random.Generator) -> list[
 
 def _gains(found: Series, generator: np.random.Generator) -> list[Gain]:
     pairs = list(combinations(range(len(found.levels)), 2))
-    differences = np.array([found.numerators[low] - found.numerators[high] for low, high in pairs])
+    differences = np.array([found.harms[low] - found.harms[high] for low, high in pairs])
     signs = 2.0 * generator.integers(0, 2, size=(PERMUTATIONS, found.num_items), dtype=np.int8) - 1
     by_chance, seen = signs @ differences.T, differences.sum(axis=1)
     as_large = (by_chance >= seen - 1e-9 * np.abs(differences).sum(axis=1)).sum(axis=0)
-    total = found.denominators.sum()
     return [
-        Gain(found, found.levels[low], found.levels[high], float(gain / total), float((1 + count) / (1 + PERMUTATIONS)))
+        Gain(
+            found,
+            found.levels[low],
+            found.levels[high],
+            float(gain / found.num_items),
+            float((1 + count) / (1 + PERMUTATIONS)),
+        )
         for (low, high), gain, count in zip(pairs, seen, as_large, strict=True)
     ]
 
@@ -93,9 +98,9 @@ def ordered(found: Series, alpha: float, draws: Draws, generator: np.random.Gene
 def _p_rise(found: Series, generator: np.random.Generator) -> float:
     ranks = np.arange(len(found.levels)) - (len(found.levels) - 1) / 2
     by_chance = np.zeros(NUM_PARTS)
-    for item in found.numerators.T:
+    for item in found.harms.T:
         by_chance += generator.permuted(np.tile(item, (NUM_PARTS, 1)), axis=1) @ ranks
-    seen = float(ranks @ found.numerators.sum(axis=1))
+    seen = float(ranks @ found.harms.sum(axis=1))
     return float((1 + (by_chance >= seen - 1e-9).sum()) / (1 + NUM_PARTS))
 
 
@@ -106,11 +111,11 @@ def _parts(num_items: int, size: int, num_parts: int, generator: np.random.Gener
 
 def _verdicts(found: Series, parts: NDArray[np.int64], alpha: float, draws: Draws) -> NDArray[np.int8]:
     """int8[K, R]: 1 for PASS, −1 for FAIL, 0 for neither, of the levels after the A/A arm."""
-    sizes, margin = found.denominators[parts], found.criterion.margin
+    margin = found.criterion.margin
     rows = []
-    for harms in found.numerators[1:]:
-        good = passing(harms[parts], sizes, found.support, margin, alpha, draws)
-        bad = failing(harms[parts], sizes, found.support, margin, alpha, draws)
+    for harms in found.harms[1:]:
+        good = passing(harms[parts], found.support, margin, alpha, draws)
+        bad = failing(harms[parts], found.support, margin, alpha, draws)
         rows.append(good.astype(np.int8) - bad.astype(np.int8))
     return np.array(rows)
 
@@ -131,15 +136,13 @@ def alike(found: Series, alpha: float, draws: Draws, generator: np.random.Genera
 
 def _alike(found: Series, size: int, alpha: float, draws: Draws, generator: np.random.Generator) -> Alike:
     parts = _parts(found.num_items, size, NUM_PARTS, generator)
-    harms, sizes = found.numerators[0][parts], found.denominators[parts]
-    num_fail = int(failing(harms, sizes, found.support, found.criterion.margin, alpha, draws).sum())
-    return Alike(found, size, NUM_PARTS, num_fail, _swapped(harms, sizes, found.support, alpha, draws, generator))
+    harms = found.harms[0][parts]
+    num_fail = int(failing(harms, found.support, found.criterion.margin, alpha, draws).sum())
+    return Alike(found, size, NUM_PARTS, num_fail, _swapped(harms, found.support, alpha, draws, generator))
 
 
-def _swapped(
-    harms: Floats, sizes: Floats, support: Support, alpha: float, draws: Draws, generator: np.random.Generator
-) -> int | None:
+def _swapped(harms: Floats, support: Support, alpha: float, draws: Draws, generator: np.random.Generator) -> int | None:
     if support.least >= 0:
         return None
     signs = 2.0 * generator.integers(0, 2, size=harms.shape, dtype=np.int8) - 1
-    return int(failing(harms * signs, sizes, support, 0.0, alpha, draws).sum())
+    return int(failing(harms * signs, support, 0.0, alpha, draws).sum())

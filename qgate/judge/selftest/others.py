@@ -13,20 +13,20 @@ STUDENT = "Student's t"
 NEWCOMBE = "Newcombe 10"
 
 
-def student_t(numerators: Floats, alpha: float) -> tuple[Floats, Floats]:
+def student_t(losses: Floats, alpha: float) -> tuple[Floats, Floats]:
     """Lower and upper bounds, float64[R] each, of the mean of float64[R, n]: a point where all items are equal."""
-    num_items = numerators.shape[1]
-    reach = student.isf(alpha, num_items - 1) * numerators.std(axis=1, ddof=1) / np.sqrt(num_items)
-    means = numerators.mean(axis=1)
+    num_items = losses.shape[1]
+    reach = student.isf(alpha, num_items - 1) * losses.std(axis=1, ddof=1) / np.sqrt(num_items)
+    means = losses.mean(axis=1)
     return means - reach, means + reach
 
 
 def newcombe_10(
-    numerators: Floats, world: Paired, harm: float, alpha: float, generator: np.random.Generator
+    losses: Floats, world: Paired, harm: float, alpha: float, generator: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """The same for one pair per item; pairs that agree are right or wrong as the world's base rate has it."""
-    num_items = numerators.shape[1]
-    lost, won = (numerators > 0).sum(axis=1), (numerators < 0).sum(axis=1)
+    num_items = losses.shape[1]
+    lost, won = (losses > 0).sum(axis=1), (losses < 0).sum(axis=1)
     chance_lost, chance_won = world.chances(harm)
     right = (world.base_rate - chance_lost) / (1 - chance_lost - chance_won)
     both = generator.binomial(num_items - lost - won, right)

@@ -9,10 +9,10 @@ import numpy as np
 from statsmodels.stats.proportion import proportion_confint
 
 from qgate.judge.resample import Draws
-from qgate.judge.selftest.decided import failing, passing
+from qgate.judge.selftest.decided import failing, passing, relative
 from qgate.judge.selftest.others import NEWCOMBE, newcombe_10, student_t
 from qgate.judge.selftest.slices import Sliced, decide
-from qgate.judge.selftest.worlds import Paired, Runs, World
+from qgate.judge.selftest.worlds import Paired, Relative, Runs, World
 
 RUNS_AT_ONCE = 500
 
@@ -74,15 +74,18 @@ def _decide(cell: Cell, runs: Runs, alpha: float, draws: Draws) -> tuple[int, in
     if isinstance(cell.world, Sliced):
         good, bad = decide(cell.world, runs, cell.margin, alpha, draws)
         return int(good.sum()), int(bad.sum())
-    asked = (runs.numerators, runs.denominators, cell.world.support, cell.margin, alpha, draws)
+    if isinstance(cell.world, Relative):
+        good, bad = relative(runs, cell.margin, alpha, draws)
+        return int(good.sum()), int(bad.sum())
+    asked = (runs.harms, cell.world.support, cell.margin, alpha, draws)
     return int(passing(*asked).sum()), int(failing(*asked).sum())
 
 
 def _decide_otherwise(cell: Cell, runs: Runs, alpha: float, generator: np.random.Generator) -> tuple[int, int]:
     if cell.method == NEWCOMBE and isinstance(cell.world, Paired):
-        low, high = newcombe_10(runs.numerators, cell.world, cell.harm, alpha, generator)
+        low, high = newcombe_10(runs.harms, cell.world, cell.harm, alpha, generator)
     else:
-        low, high = student_t(runs.numerators, alpha)
+        low, high = student_t(runs.harms, alpha)
     return int((high <= cell.margin).sum()), int((low > cell.margin).sum())
 
 

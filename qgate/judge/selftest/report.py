@@ -107,20 +107,21 @@ def summary(rates: Sequence[Rates], alpha: float, command: str) -> str:
         "| --- | --- | --- | --- |",
         *_alike(alike),
         "",
-        "## What a set can show (margin 0.05, baseline right half of the time)",
+        "## What a set can show",
         "",
-        "Share of runs with PASS where the true loss is below the margin, with FAIL where it is above.",
+        "Share of runs with PASS where the true harm is below the margin, with FAIL where it is above. The harm behind a "
+        "quantile is the share of tokens above it, and its margin the share that there may be.",
         "",
         *_power(power),
         "",
         "## Beyond the promise",
         "",
-        "A harm without a natural limit (KL, surprise), and a share of tokens, are bounded from the worst item seen. Two "
-        "items in a hundred that are 20 or 50 times as bad as the rest may not be among those seen, nor the few items in "
-        "which a quantile's tail sits where items differ much more than their tokens do (correlation 0.8). The score and "
-        "defect criteria, whose range is known, do not have this gap.",
+        "Means over tokens (KL, surprise, the share of tokens at which another is likeliest) are bounded from the worst item "
+        "seen. Items that are 20 or 50 times as bad as the rest, or all of whose tokens differ, may not be among those seen "
+        "where they are rarer than one in twenty. Scores, defects and quantiles of KL do not have this gap: their bounds "
+        "take an unseen item to be as bad as an item can be.",
         "",
-        "| family | correlation | broken | times as bad | items | PASS although the harm is the margin |",
+        "| family | margin | share of items broken | times as bad | items | PASS although the harm is the margin |",
         "| --- | --- | --- | --- | --- | --- |",
         *map(_gap, beyond),
         "",
@@ -138,7 +139,7 @@ def _share(each: Rates, verdict: str) -> str:
 
 def _gap(each: Rates) -> str:
     settings = each.cell.world.settings
-    words = [each.cell.world.family, settings.get("correlation", ""), settings["broken"], settings["factor"]]
+    words = [each.cell.world.family, each.cell.margin, settings["broken"], settings.get("factor", "all tokens")]
     return f"| {' | '.join(map(str, words))} | {each.cell.num_items} | {_share(each, 'pass')} |"
 
 
@@ -191,20 +192,24 @@ def _by_size(rates: Sequence[Rates], say: Callable[[Sequence[Rates]], str]) -> I
 
 
 def _power(rates: Sequence[Rates]) -> Iterable[str]:
-    harms = sorted({each.cell.harm for each in rates})
     for world in dict.fromkeys(each.cell.world for each in rates):
         part = [each for each in rates if each.cell.world == world]
-        yield f"{', '.join(f'{key} {value}' for key, value in world.settings.items())}:"
+        harms = sorted(set(map(_harm, part)))
+        settings = ", ".join(f"{key} {value}" for key, value in world.settings.items())
+        yield f"{world.family}, margin {part[0].cell.margin:g}, {settings}:"
         yield ""
-        yield "| items | " + " | ".join(f"loss {harm:g}" for harm in harms) + " |"
+        yield "| items | " + " | ".join(f"harm {harm:g}" for harm in harms) + " |"
         yield "| --- |" + " --- |" * len(harms)
-
-        def cells(of_size: Sequence[Rates]) -> str:
-            by_harm = {each.cell.harm: each for each in of_size}
-            return " | ".join(_outcome(by_harm[harm]) for harm in harms)
-
-        yield from _by_size(part, cells)
+        yield from _by_size(part, _outcomes)
         yield ""
+
+
+def _outcomes(of_size: Sequence[Rates]) -> str:
+    return " | ".join(map(_outcome, sorted(of_size, key=_harm)))
+
+
+def _harm(each: Rates) -> float:
+    return each.cell.harm
 
 
 def _outcome(each: Rates) -> str:

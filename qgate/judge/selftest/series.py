@@ -9,8 +9,8 @@ from functools import reduce
 import numpy as np
 
 from qgate.judge.arms import FLOOR, Bools, Scope
-from qgate.judge.compare import MEAN_TOKEN_METRICS, Case
-from qgate.judge.criteria import Support, metric_of
+from qgate.judge.compare import MEAN_TOKEN_METRICS, Case, support_of
+from qgate.judge.criteria import Support
 from qgate.judge.resample import Floats
 from qgate.judge.tokens import TokenTable
 from qgate.schemas.recipe import TOKEN_METRICS, Criterion
@@ -18,15 +18,14 @@ from qgate.schemas.recipe import TOKEN_METRICS, Criterion
 
 @dataclass(frozen=True)
 class Series:
-    """One criterion at K levels on the same n items: float64[K, n] `numerators` over float64[n] `denominators`.
+    """One criterion at K levels on the same n items: float64[K, n], the harm of each item at each level.
 
     Level 0 is the A/A arm. Items that an arm has no harm for are left out of all.
     """
 
     criterion: Criterion
     levels: tuple[float, ...]
-    numerators: Floats
-    denominators: Floats
+    harms: Floats
     support: Support
 
     @property
@@ -42,12 +41,12 @@ class Series:
     @property
     def num_items(self) -> int:
         """Items that every level has."""
-        return int(self.denominators.size)
+        return int(self.harms.shape[1])
 
     @property
     def values(self) -> Floats:
         """float64[K]: the harm at each level."""
-        return np.asarray(self.numerators.sum(axis=1) / self.denominators.sum())
+        return np.asarray(self.harms.mean(axis=1))
 
     @property
     def unharmed(self) -> float:
@@ -60,16 +59,14 @@ def series(case: Case, criterion: Criterion, arms: Mapping[str, float]) -> Serie
     levels = {FLOOR: 0.0, **dict(sorted(arms.items(), key=lambda arm: arm[1]))}
     if criterion.metric in TOKEN_METRICS:
         found = _of_tokens(case, criterion, list(levels))
-        support = MEAN_TOKEN_METRICS[criterion.metric][1]
     else:
         found = _of_rows(case, criterion, list(levels))
-        support = metric_of(criterion.metric, criterion.defects).support
-    if found is None or found[1].size == 0:
+    if found is None or found.size == 0:
         return None
-    return Series(criterion, tuple(levels.values()), *found, support)
+    return Series(criterion, tuple(levels.values()), found, support_of(criterion.metric))
 
 
-def _of_rows(case: Case, criterion: Criterion, arms: Sequence[str]) -> tuple[Floats, Floats] | None:
+def _of_rows(case: Case, criterion: Criterion, arms: Sequence[str]) -> Floats:
     """Mean harm per item; every item weighs the same."""
     means = np.full((len(arms), len(case.arms.clusters)), np.nan)
     for number, arm in enumerate(arms):
@@ -79,11 +76,11 @@ def _of_rows(case: Case, criterion: Criterion, arms: Sequence[str]) -> tuple[Flo
         sums = np.bincount(harms.cluster[use], weights=harms.harm[use], minlength=means.shape[1])
         means[number, counts > 0] = sums[counts > 0] / counts[counts > 0]
     common = ~np.isnan(means).any(axis=0)
-    return means[:, common], np.ones(int(common.sum()))
+    return means[:, common]
 
 
-def _of_tokens(case: Case, criterion: Criterion, arms: Sequence[str]) -> tuple[Floats, Floats] | None:
-    """Sums and numbers of tokens per item, of the answers and positions that every arm has a finite harm for."""
+def _of_tokens(case: Case, criterion: Criterion, arms: Sequence[str]) -> Floats | None:
+    """Means over the tokens of each item, of the answers and positions that every arm has a finite harm for."""
     tables = [case.tokens.get(arm) for arm in arms]
     known = [table for table in tables if table is not None]
     if len(known) < len(arms):
@@ -97,7 +94,7 @@ def _of_tokens(case: Case, criterion: Criterion, arms: Sequence[str]) -> tuple[F
     sizes = np.bincount(cluster)
     some = sizes > 0
     sums = np.array([np.bincount(cluster, weights=row[finite], minlength=sizes.size)[some] for row in harms])
-    return sums, sizes[some].astype(np.float64)
+    return np.asarray(sums / sizes[some])
 
 
 def _columns(

@@ -11,7 +11,7 @@ import numpy as np
 
 from qgate.judge.arms import Bools
 from qgate.judge.criteria import BASELINE_FLOOR, Support
-from qgate.judge.resample import Draws, Floats
+from qgate.judge.resample import Draws
 from qgate.judge.selftest.decided import failing, passing
 from qgate.judge.selftest.worlds import SIGNED, Paired, Runs
 
@@ -47,17 +47,10 @@ class Sliced:
         bases = np.zeros_like(losses)
         for number in range(self.num_slices):
             its = harm if number == 0 or self.harmed == "all" else 0.0
-            losses[:, :, number] = pairs.draw(its, size, num_runs, generator).numerators
-            bases[:, :, number] = _bases(losses[:, :, number], pairs, its, generator)
+            losses[:, :, number] = pairs.draw(its, size, num_runs, generator).harms
+            bases[:, :, number] = pairs.bases(losses[:, :, number], its, generator)
         shape = (num_runs, size * self.num_slices)
-        return Runs(losses.reshape(shape), np.ones(shape[1]), bases.reshape(shape))
-
-
-def _bases(losses: Floats, pairs: Paired, harm: float, generator: np.random.Generator) -> Floats:
-    """What the baseline scored: right where it was lost, wrong where it was won, elsewhere as its rate has it."""
-    lost, won = pairs.chances(harm)
-    right = (pairs.base_rate - lost) / (1 - lost - won)
-    return np.where(losses != 0, losses > 0, generator.random(losses.shape) < right).astype(np.float64)
+        return Runs(losses.reshape(shape), bases.reshape(shape))
 
 
 def decide(world: Sliced, runs: Runs, margin: float, alpha: float, draws: Draws) -> tuple[Bools, Bools]:
@@ -68,10 +61,9 @@ def decide(world: Sliced, runs: Runs, margin: float, alpha: float, draws: Draws)
     assert runs.bases is not None
     able, good, bad = [], [], []
     for number in range(world.num_slices):
-        losses, bases = runs.numerators[:, number :: world.num_slices], runs.bases[:, number :: world.num_slices]
-        ones = np.ones(losses.shape[1])
-        able.append(~passing(bases, ones, Support(0, 1), BASELINE_FLOOR, alpha, draws))
-        good.append(passing(losses, ones, world.support, margin, alpha, draws))
-        bad.append(failing(losses, ones, world.support, margin, alpha / world.num_slices, draws))
+        losses, bases = runs.harms[:, number :: world.num_slices], runs.bases[:, number :: world.num_slices]
+        able.append(~passing(bases, Support(0, 1), BASELINE_FLOOR, alpha, draws))
+        good.append(passing(losses, world.support, margin, alpha, draws))
+        bad.append(failing(losses, world.support, margin, alpha / world.num_slices, draws))
     counted = np.array(able) | ~np.any(able, axis=0)  # slices that the baseline cannot do, unless it can do none
     return np.all(np.array(good) | ~counted, axis=0), np.any(np.array(bad) & counted, axis=0)

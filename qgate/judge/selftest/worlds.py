@@ -15,10 +15,9 @@ from qgate.judge.resample import Floats
 
 @dataclass(frozen=True)
 class Runs:
-    """R runs of n items: float64[R, n] numerators and float64[n] denominators, as `judge.sample` has them."""
+    """R runs of n items: float64[R, n], the harm of each item."""
 
-    numerators: Floats
-    denominators: Floats
+    harms: Floats
     bases: Floats | None = None
     """float64[R, n]: the baseline's scores, where the verdict asks for them."""
 
@@ -90,7 +89,29 @@ class Paired(_Told):
         num_differ = generator.binomial(self.num_seeds, differ)
         share_lost = _beta(lost / (lost + won) if lost + won else 0.0, self.correlation, shape, generator)
         num_lost = generator.binomial(num_differ, share_lost)
-        return Runs((2.0 * num_lost - num_differ) / self.num_seeds, np.ones(num_items))
+        return Runs((2.0 * num_lost - num_differ) / self.num_seeds)
+
+    def bases(self, losses: Floats, harm: float, generator: np.random.Generator) -> Floats:
+        """What the baseline scored: right where it was lost, wrong where it was won, elsewhere as its rate has it."""
+        lost, won = self.chances(harm)
+        right = (self.base_rate - lost) / (1 - lost - won)
+        return np.where(losses != 0, losses > 0, generator.random(losses.shape) < right).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Relative(_Told):
+    """The same losses as a share of what the baseline gets right; one pair per item."""
+
+    base_rate: float
+    discordance: float
+    family: str = "relative score loss"
+    support: Support = SIGNED
+
+    def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
+        """Losses and the baseline's scores; `harm` is the share of the baseline's score that is lost."""
+        pairs, loss = Paired(self.base_rate, self.discordance), harm * self.base_rate
+        losses = pairs.draw(loss, num_items, num_runs, generator).harms
+        return Runs(losses, pairs.bases(losses, loss, generator))
 
 
 @dataclass(frozen=True)
@@ -114,7 +135,7 @@ class Skewed(_Told):
             harms = np.where(hit, _beta(harm / 0.2, 0.75, shape, generator), noise)
         else:
             raise ValueError(f"no shape {self.shape!r}")
-        return Runs(harms, np.ones(num_items))
+        return Runs(harms)
 
 
 @dataclass(frozen=True)
@@ -129,7 +150,7 @@ class Rate(_Told):
     def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
         """Beta-binomial counts."""
         chances = _beta(harm, self.correlation, (num_runs, num_items), generator)
-        return Runs(generator.binomial(self.num_seeds, chances) / self.num_seeds, np.ones(num_items))
+        return Runs(generator.binomial(self.num_seeds, chances) / self.num_seeds)
 
 
 @dataclass(frozen=True)
@@ -146,28 +167,30 @@ class Tokens(_Told):
     support: Support = NO_LIMIT
 
     def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
-        """Items of 20 to 400 tokens, the same in every run, as a fixed set of prompts gives them."""
+        """Means of items' tokens."""
         shape = (num_runs, num_items)
-        sizes = generator.integers(20, 400, num_items).astype(np.float64)
         worse = np.where(generator.random(shape) < self.broken, self.factor, 1.0)
         mean = np.exp(self.spread**2 / 2) * (1 + self.broken * (self.factor - 1))
         rates = np.exp(self.spread * generator.standard_normal(shape)) * worse * (harm / mean)
-        return Runs(rates * sizes, sizes)
+        return Runs(rates)
 
 
 @dataclass(frozen=True)
 class TokenShare(_Told):
-    """A share of tokens (another likeliest token; KL above a quantile's margin), alike within items."""
+    """A share of tokens at which another is likeliest, alike within items; a share `broken` of items has all its tokens so."""
 
     correlation: float
+    broken: float = 0.0
     family: str = "share of tokens"
     support: Support = TOKEN_SHARE
 
     def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
         """Beta-binomial counts in items of 20 to 400 tokens."""
-        sizes = generator.integers(20, 400, num_items)
-        chances = _beta(harm, self.correlation, (num_runs, num_items), generator)
-        return Runs(generator.binomial(sizes, chances).astype(np.float64), sizes.astype(np.float64))
+        shape = (num_runs, num_items)
+        sizes = generator.integers(20, 400, shape)
+        chances = _beta((harm - self.broken) / (1 - self.broken), self.correlation, shape, generator)
+        chances[generator.random(shape) < self.broken] = 1.0
+        return Runs(generator.binomial(sizes, chances) / sizes)
 
 
 @dataclass(frozen=True)
@@ -175,21 +198,20 @@ class TokenQuantile(_Told):
     """KL per token, log-normal: the quantile `family`, of which `correlation` is the share of the log's variance between items.
 
     A quantile is within its margin just where the share of tokens above the margin is small enough, so that share is drawn.
-    A share `broken` of items has the margin passed by `factor` times as many tokens as the rest.
+    A share `broken` of items has all its tokens above the margin.
     """
 
     family: str
     correlation: float
     broken: float = 0.0
-    factor: float = 1.0
-    support: Support = TOKEN_SHARE
+    support: Support = SHARE
 
     def draw(self, harm: float, num_items: int, num_runs: int, generator: np.random.Generator) -> Runs:
-        """Tokens above the margin, in items of 20 to 400; `harm` is their share."""
+        """Shares of tokens above the margin, in items of 20 to 400; `harm` is their mean."""
         shape = (num_runs, num_items)
-        sizes = generator.integers(20, 400, num_items)
-        typical = harm / (1 + self.broken * (self.factor - 1))
-        share = np.where(generator.random(shape) < self.broken, typical * self.factor, typical)
+        sizes = generator.integers(20, 400, shape)
+        typical = (harm - self.broken) / (1 - self.broken)
         between = np.sqrt(self.correlation) * generator.standard_normal(shape)
-        chances = norm.sf((norm.isf(share) - between) / np.sqrt(1 - self.correlation))
-        return Runs(generator.binomial(sizes, chances).astype(np.float64), sizes.astype(np.float64))
+        chances = norm.sf((norm.isf(typical) - between) / np.sqrt(1 - self.correlation))
+        chances[generator.random(shape) < self.broken] = 1.0
+        return Runs(generator.binomial(sizes, chances) / sizes)

@@ -15,7 +15,7 @@ class Lying(Paired):
 
     def draw(self, harm, num_items, num_runs, generator):
         honest = super().draw(harm, num_items, num_runs, generator)
-        return Runs(honest.numerators * 0.0, honest.denominators)
+        return Runs(honest.harms * 0.0)
 
 
 def run(monkeypatch, tmp_path, world):

@@ -16,6 +16,8 @@ from qgate.commands.selftest import selftest
 from qgate.errors import ArtefactError
 from qgate.io import artefact
 from qgate.judge.arms import FLOOR
+from qgate.judge.compare import support_of
+from qgate.judge.sample import of_tokens
 from qgate.pipeline import Outcome
 from qgate.reports import positions_table, table
 from qgate.schemas.run import Run
@@ -71,7 +73,8 @@ def test_rows_and_positions_come_back(
     assert tokens.keys() == {FLOOR, "good", "bad"}
     assert all(each.num_expected == len(each.rows) == 12 for each in tokens.values())
     harm = {criterion.metric: criterion.estimate.value for criterion in outcome.sheet.tiers[0].variants[2].criteria}
-    assert np.nanmean(tokens["bad"].kl) == pytest.approx(harm["kl_mean"], rel=1e-3)
+    kept = of_tokens(tokens["bad"], tokens["bad"].kl, np.ones(12, dtype=bool), support_of("kl_mean"))
+    assert kept.value == pytest.approx(harm["kl_mean"], rel=1e-3)
     assert artefact.load(out / "run.json", Run).run_id == outcome.run.run_id
 
 

@@ -12,7 +12,7 @@ DRAWS = Draws(1_000, 1, 1_500)
 
 
 def estimate_of(values):
-    return estimate(of_items(values, np.ones(values.size), Support(-1, 1), values.size), ALPHA, DRAWS)
+    return estimate(of_items(values, Support(-1, 1), values.size), ALPHA, DRAWS)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import statsmodels.api as sm
 from qgate.judge.arms import Arms
 from qgate.judge.criteria import Support, metric_of
 from qgate.judge.harms import read
-from qgate.judge.resample import Draws
-from qgate.judge.sample import LEAST_UNSEEN, estimate, interval, of_items, relative, standard_error
+from qgate.judge.resample import Draws, Unseen
+from qgate.judge.sample import LEAST_UNSEEN, Sample, estimate, interval, of_items, relative, standard_error
 from qgate.schemas.evidence import Evidence
 
 from .made import evidence, row
@@ -63,7 +63,7 @@ def test_the_standard_error_of_a_ratio_is_that_of_a_cluster_robust_regression():
     fit = sm.OLS(values, np.ones(values.size)).fit(
         cov_type="cluster", cov_kwds={"groups": cluster, "use_correction": False}
     )
-    sample = of_items(np.bincount(cluster, values), sizes.astype(float), Support(-9, 9), values.size)
+    sample = Sample(np.bincount(cluster, values), sizes.astype(float), Unseen(9.0), Unseen(9.0), values.size)
     assert sample.value == pytest.approx(fit.params[0])
     assert standard_error(sample) == pytest.approx(fit.bse[0] * np.sqrt(60 / 59))
 
@@ -84,11 +84,11 @@ def _with_bases(base, kept):
 
 def test_a_harm_without_a_limit_keeps_a_width_where_all_items_are_equal():
     for level in (0.0, 1.0):
-        sample = of_items(np.full(100, level), np.ones(100), Support(0, np.inf, open=True), 100)
+        sample = of_items(np.full(100, level), Support(0, np.inf, open=True), 100)
         bounds = interval(sample, 0.05, DRAWS)
         assert bounds.high - level == pytest.approx(3 / 100 * max(2 * level, LEAST_UNSEEN), rel=0.1)
         assert bounds.low <= level
 
 
 def test_one_item_has_no_standard_error():
-    assert standard_error(of_items(np.ones(1), np.ones(1), Support(-1, 1), 1)) is None
+    assert standard_error(of_items(np.ones(1), Support(-1, 1), 1)) is None

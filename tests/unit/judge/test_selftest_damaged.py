@@ -100,8 +100,7 @@ def test_the_number_of_items_is_where_the_power_is() -> None:
     """One loss in five and no gains: at n items the bound is Clopper–Pearson's, so the power is a binomial sum."""
     losses = (np.arange(500) % 5 == 0).astype(np.float64)
     found = Series(
-        Criterion(metric="score_loss", margin=0.1), (0.0, 0.01), np.array([losses * 0, losses]), np.ones(500),
-        Support(0, 1),
+        Criterion(metric="score_loss", margin=0.1), (0.0, 0.01), np.array([losses * 0, losses]), Support(0, 1),
     )  # fmt: skip
     [need] = needs.needs(found, STATISTICS, Draws(2_000, 1, 150), np.random.default_rng(0))
     assert need.see is not None
@@ -134,9 +133,7 @@ def test_equal_levels_are_not_called_disordered() -> None:
 
 
 def test_an_arm_that_fails_against_itself_is_an_alarm() -> None:
-    found = Series(
-        Criterion(metric="score_loss", margin=0.05), (0.0, 0.1), np.zeros((2, 50)), np.ones(50), Support(-1, 1)
-    )
+    found = Series(Criterion(metric="score_loss", margin=0.05), (0.0, 0.1), np.zeros((2, 50)), Support(-1, 1))
     none = damaged.Damaged((), (), (), (), (Alike(found, 50, 2_000, 0, 100),), {})
     loud = damaged.Damaged((), (), (), (), (Alike(found, 50, 2_000, 0, 140),), {})
     assert not alarms(none, 0.05)

@@ -331,7 +331,7 @@ TOKEN_CRITERIA = [
 
 def test_token_criteria_pass_small_noise_and_fail_large():
     for noise, wanted in ((0.02, Verdict.PASS), (3.0, Verdict.FAIL)):
-        sheet = judge(with_tokens(150, noise), recipe(TOKEN_CRITERIA), "run")
+        sheet = judge(with_tokens(360, noise), recipe(TOKEN_CRITERIA), "run")
         assert {each.metric: each.verdict for each in sheet.tiers[0].variants[1].criteria} == dict.fromkeys(
             (each["metric"] for each in TOKEN_CRITERIA), wanted
         )
@@ -340,11 +340,27 @@ def test_token_criteria_pass_small_noise_and_fail_large():
 def test_token_criteria_need_enough_items_to_have_seen_a_rare_fault():
     sheet = judge(with_tokens(40, 0.01), recipe([{"metric": "kl_mean", "margin": 0.5}]), "run")
     assert criterion(sheet).verdict is Verdict.INCONCLUSIVE
-    assert "one in twenty" in criterion(sheet).reason
+    assert "too few to have seen a rare fault" in criterion(sheet).reason
     assert criterion(sheet).further_items == 72 - 40
     few = criterion(judge(with_tokens(3, 0.01), recipe([{"metric": "kl_mean", "margin": 0.05}]), "run"))
     assert "is not settled" in few.reason
     assert few.further_items >= 72 - 3
+
+
+def test_a_share_of_tokens_needs_the_items_that_could_each_be_wholly_bad():
+    """Where 2 % of tokens may differ, one item in fifty may do so in all of its tokens: 149 items without one exclude it."""
+    made = recipe([{"metric": "top1_disagreement", "margin": 0.02}])
+    few, enough = (criterion(judge(with_tokens(num_items, 0.0), made, "run")) for num_items in (140, 150))
+    assert (few.verdict, few.further_items) == (Verdict.INCONCLUSIVE, 9)
+    assert enough.verdict is Verdict.PASS
+
+
+def test_a_quantile_of_which_too_few_items_say_nothing_names_how_many_do():
+    result = criterion(judge(with_tokens(100, 0.01), recipe([{"metric": "kl_p99", "margin": 0.5}]), "run"))
+    assert (result.verdict, result.estimate.high) == (Verdict.INCONCLUSIVE, None)
+    assert result.further_items == 299 - 100
+    failed = criterion(judge(with_tokens(100, 3.0), recipe([{"metric": "kl_p99", "margin": 0.5}]), "run"))
+    assert failed.verdict is Verdict.FAIL
 
 
 @pytest.mark.parametrize("bad", [float("nan"), -9999.0])

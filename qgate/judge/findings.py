@@ -25,6 +25,7 @@ def find(case: Case, evidence: Evidence, recipe: Recipe, breakdowns: Sequence[Br
         *_invalid(evidence),
         *_floor(case.arms),
         *_repeats(case.arms, tuple(recipe.variants)),
+        *_nonfinite(case.arms, (BASELINE, *recipe.variants)),
         *_defective(case.arms, tuple(recipe.variants)),
         *_departures(breakdowns, tuple(recipe.variants)),
         *_tokens(case, recipe),
@@ -60,6 +61,18 @@ def _repeats(arms: Arms, variants: Iterable[str]) -> list[str]:
     return said
 
 
+def _nonfinite(arms: Arms, names: Iterable[str]) -> list[str]:
+    """NaN in the logits is never noise: told of a single answer, whatever the criteria are."""
+    said = []
+    for name in names:
+        rows = [row for row in arms.replicates.get((name, 0), {}).values() if came(row)]
+        num = sum(NONFINITE in all_defects(row) for row in rows)
+        if num:
+            said.append(f"{name} has NaN or infinity in its logits in {num} of {len(rows)} answers ({NONFINITE}).")
+    return said
+
+
+NONFINITE = "nonfinite_logprob"
 TOLD_SHARE = 0.05
 """Share of answers with a defect, the baseline's own or a variant's beyond it, that is worth a sentence."""
 

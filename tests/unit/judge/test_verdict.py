@@ -188,6 +188,19 @@ def test_a_broken_baseline_and_a_variant_that_is_more_so_are_told_whatever_the_c
     ]
 
 
+def test_a_single_answer_with_nan_in_its_logits_is_told_whatever_the_criteria_are():
+    base = scores(100, 0.8)
+    made = evidence(base, {"w8a8": base})
+    hit = (DefectHit(name="nonfinite_logprob"),)
+    rows = tuple(
+        dataclasses.replace(each, defects=hit) if (each.variant, each.item) == ("w8a8", "i0003") else each
+        for each in made.rows
+    )
+    found = judge(dataclasses.replace(made, rows=rows), recipe([SCORE]), "run").findings
+    assert "w8a8 has NaN or infinity in its logits in 1 of 100 answers (nonfinite_logprob)." in found
+    assert not any("NaN" in each for each in judge(made, recipe([SCORE]), "run").findings)
+
+
 def test_an_engine_noisier_than_the_margin_makes_the_criterion_invalid():
     base = scores(300, 0.8)
     made = evidence(base, {"w8a8": base}, floor=damaged(base, 0.3))

@@ -54,7 +54,7 @@ def test_there_is_enough_of_every_language_level_and_kind(items: tuple[Item, ...
 
 def test_every_scorer_argument_is_sound(items: tuple[Item, ...]) -> None:
     for item in items:
-        scorers.check(item.scorer.name, item.scorer.args)
+        scorers.load(item.scorer.name).read(item.scorer.args)
 
 
 def test_every_item_can_be_met(items: tuple[Item, ...], remade: Remade) -> None:

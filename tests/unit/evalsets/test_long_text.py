@@ -103,7 +103,7 @@ def test_values_to_be_named_stand_in_the_document(items: tuple[Item, ...]) -> No
 
 def test_a_reference_answer_scores_one_and_an_empty_one_nothing(items: tuple[Item, ...], remade: Remade) -> None:
     for item in items:
-        scorers.check(item.scorer.name, item.scorer.args)
+        scorers.load(item.scorer.name).read(item.scorer.args)
         assert score(item, remade.references[item.id]) == 1, item.id
         assert score(item, "") == 0, item.id
 

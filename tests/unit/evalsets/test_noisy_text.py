@@ -68,7 +68,7 @@ def test_every_clean_item_has_three_twins_that_ask_the_same(items: tuple[Item, .
 
 def test_a_reference_answer_scores_one_and_an_empty_one_nothing(items: tuple[Item, ...], remade: Remade) -> None:
     for item in items:
-        scorers.check(item.scorer.name, item.scorer.args)
+        scorers.load(item.scorer.name).read(item.scorer.args)
         assert score(item, remade.references[item.id]) == 1, item.id
         assert score(item, "") == 0, item.id
 

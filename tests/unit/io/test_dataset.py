@@ -154,6 +154,7 @@ def test_a_dataset_without_a_revision_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_table_without_a_map_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("q,a\n")
     with pytest.raises(EvalsetError, match="which column is what"):
         evalset.new(wanted(tmp_path / "sums", dataset=None, source=tmp_path / "a.csv", map=[], revision=None))
 

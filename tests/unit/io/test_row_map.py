@@ -30,7 +30,7 @@ def questions(rows: list[dict[str, Any]], *pairs: str, scorer: str = "exact", li
 
 
 def check(use: ScorerUse) -> None:
-    scorers.check(use.name, use.args)
+    scorers.load(use.name).read(use.args)
 
 
 def test_columns_fields_inside_them_and_texts_around_them() -> None:

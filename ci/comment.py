@@ -66,4 +66,7 @@ def _call(method: str, path: str, value: dict[str, str] | None = None) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except OSError as error:
+        sys.exit(f"comment: {error}")

@@ -51,11 +51,11 @@ jobs:
 STAND_INS = {
     "actions/cache/restore": (
         {"cache-primary-key": {"value": "${{ inputs.key }}"}},
-        'for path in $PATHS; do mkdir -p "$path"; cp -r "$KEPT/cache/${path##*/}/." "$path" || true; done',
+        'shopt -s nullglob; for path in $PATHS; do mkdir -p "$path"; cp -r "$KEPT/cache/${path##*/}/." "$path" || true; done',
     ),
     "actions/cache/save": (
         {},
-        'test -n "$KEY"; mkdir -p "$KEPT/cache"; for path in $PATHS; do cp -r "$path" "$KEPT/cache"; done',
+        'test -n "$KEY"; shopt -s nullglob; mkdir -p "$KEPT/cache"; for path in $PATHS; do cp -r "$path" "$KEPT/cache"; done',
     ),
     "actions/upload-artifact": ({}, 'mkdir -p "$KEPT/artifacts"; cp -r "$PATHS" "$KEPT/artifacts"'),
 }

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import yaml
 from qgate import pipeline
 from qgate.cli import parser
 from qgate.io import recipe
+from qgate.rooms.tasks import ASKED, SCORED
 from tests.unit.promoted import key_pair
 from tests.unit.test_pipeline import Watcher, made
 
@@ -141,8 +143,17 @@ def test_a_second_pull_request_does_not_generate_the_baseline_again(tmp_path: Pa
     assert restored["with"]["path"] == kept["with"]["path"]
     names = [line.rpartition("/")[2] for line in kept["with"]["path"].splitlines()]
     assert [line.strip("/").rpartition("/")[2] for line in GITLAB[".qgate"]["cache"]["paths"]] == names
-    for name in names:
-        shutil.copytree(tmp_path / "results" / "objects" / name, tmp_path / "fresh" / "objects" / name)
+    for kind, is_kept in (
+        ("generations", True),
+        ("token_scores", True),
+        (ASKED, True),
+        (SCORED, True),
+        ("checkpoints", False),
+    ):
+        assert any(fnmatch(kind, name) for name in names) is is_kept
+    for folder in (tmp_path / "results" / "objects").iterdir():
+        if any(fnmatch(folder.name, name) for name in names):
+            shutil.copytree(folder, tmp_path / "fresh" / "objects" / folder.name)
     weights = tmp_path / "good" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\x07")
     second = pipeline.run(recipe.load(path), tmp_path / "fresh", Watcher())

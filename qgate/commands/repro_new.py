@@ -17,6 +17,7 @@ from qgate.io import incident as incident_file
 from qgate.io import incident_curl, incident_text
 from qgate.io.redact import redact, redact_words
 from qgate.io.validation import reason
+from qgate.levers import load_isolating
 from qgate.ports import load_engine
 from qgate.rooms.incident_run import Wanted, from_run
 from qgate.schemas.incident import MOST_IN_FLIGHT, Frequency, Incident, Side
@@ -84,7 +85,9 @@ def _with_arguments(made: Incident, arguments: argparse.Namespace) -> Incident:
     update: dict[str, Any] = {"title": title, "tried": tuple(tried)}
     if arguments.concurrency is not None:
         if not 1 <= arguments.concurrency <= MOST_IN_FLIGHT:
-            raise UserError(f"--concurrency {arguments.concurrency} is not within 1 and {MOST_IN_FLIGHT}")
+            raise UserError(
+                f"--concurrency {arguments.concurrency} is too few or too many", advice=f"from 1 to {MOST_IN_FLIGHT}"
+            )
         update["concurrency"] = arguments.concurrency
     if arguments.seen is not None:
         update["frequency"] = _frequency(arguments.seen)
@@ -106,7 +109,21 @@ def _candidate(arguments: argparse.Namespace, base: Path) -> Side | None:
         raise UserError("--launch holds a secret", advice="leave the key out: it does not matter for the answer")
     if launch and "://" in arguments.candidate:
         raise UserError("--launch belongs to a checkpoint, and --candidate is a URL", advice="leave one of them out")
-    return _side(arguments.candidate, base, engine=arguments.engine, launch=launch)
+    side = _side(arguments.candidate, base, engine=arguments.engine, launch=launch)
+    if launch:
+        _check_launch(side.engine_name, shlex.split(launch))
+    return side
+
+
+def _check_launch(engine: str, words: list[str]) -> None:
+    """Raises UserError where `qgate repro` would not take the launch arguments."""
+    try:
+        if (isolating := load_isolating(engine)) is not None:
+            isolating.launched(words)
+            return
+    except ValueError as error:
+        raise UserError(f"--launch: {error}", advice="leave it out, or what of it the engine does not take") from error
+    raise UserError(f"the engine {engine} takes no launch arguments", advice="leave --launch out")
 
 
 def _side(named: str, base: Path, *, engine: str | None, launch: str = "") -> Side:

@@ -95,11 +95,7 @@ def test_a_model_of_the_hub_is_planned_without_an_environment(
     for lock in ("vllm", "llmcompressor"):
         assert f"the environment '{lock}' is not built: qgate env build {lock}" in said
     for variant in ("w8a8", "fp8", "awq", "gptq"):
-<<<<<<< Updated upstream
         assert f"{variant}, by llmcompressor to make" in said
-=======
-        assert f"checkpoint {variant}, by llmcompressor to make" in said
->>>>>>> Stashed changes
         assert f"{variant} ~" in said, "its memory is told"
     assert "does not fit" not in said
 

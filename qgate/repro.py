@@ -23,10 +23,11 @@ from qgate.io.store import Store
 from qgate.judge import file_swap
 from qgate.judge.asks import Ask, Factor, as_filed
 from qgate.judge.attribution import attribute
+from qgate.judge.case import Case
 from qgate.judge.effects import wanted_as_filed
 from qgate.judge.recognise import Recogniser, filed_answer, recogniser
 from qgate.judge.request_body import filled, left_out, limit_for
-from qgate.judge.suspects import Case, suspicions
+from qgate.judge.suspects import suspicions
 from qgate.ports import Watcher
 from qgate.rooms import isolate, swaps
 from qgate.rooms.lab import Lab

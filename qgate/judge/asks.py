@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from qgate.judge import suspects
+from qgate.judge import factors
 from qgate.judge.request_body import NEUTRAL, left_out, sampling_of
 from qgate.schemas.base import content_key
 from qgate.schemas.minimised import Body
@@ -68,28 +68,28 @@ class Factor:
 
 def as_filed(ask: Ask) -> Factor:
     """Nothing is changed."""
-    return Factor(suspects.AS_FILED, "as filed", "whether it happens at all", ask)
+    return Factor(factors.AS_FILED, "as filed", "whether it happens at all", ask)
 
 
 def once_more(ask: Ask) -> Factor:
     """As filed at the end: what took the failure away shows nothing where it does not come back."""
     change = "as filed, once more at the end"
-    return Factor(suspects.AGAIN, change, "a server that changed meanwhile", replace(ask, again=True))
+    return Factor(factors.AGAIN, change, "a server that changed meanwhile", replace(ask, again=True))
 
 
 def cheap_factors(ask: Ask, own_defaults: Mapping[str, Any]) -> Iterator[Factor]:
     """Every factor that is a matter of the request, one changed at a time. `own_defaults`: of generation_config.json."""
     if ask.temperature > 0:
-        yield Factor(suspects.GREEDY, "at temperature 0", "sampling from all else", _with(ask, temperature=0.0))
+        yield Factor(factors.GREEDY, "at temperature 0", "sampling from all else", _with(ask, temperature=0.0))
         yield Factor(
             "one_seed", "with the filed seed again and again", "chance of the sampler from noise", _one_seed(ask)
         )
     if ask.in_flight > 1:
         alone = replace(ask, in_flight=1)
-        yield Factor(suspects.ONE_AT_A_TIME, "asked one at a time", "load from all else", alone)
+        yield Factor(factors.ONE_AT_A_TIME, "asked one at a time", "load from all else", alone)
     yield from _neutral(ask, own_defaults)
     nan = replace(ask, logprobs=True)
-    yield Factor(suspects.NAN, "with log-probabilities, to see NaN", "overflow in the arithmetic from sampling", nan)
+    yield Factor(factors.NAN, "with log-probabilities, to see NaN", "overflow in the arithmetic from sampling", nan)
 
 
 def ladder(ask: Ask) -> Iterator[Factor]:
@@ -111,7 +111,7 @@ def _neutral(ask: Ask, own_defaults: Mapping[str, Any]) -> Iterator[Factor]:
     if given:
         names = ", ".join(sorted(given))
         change = f"without generation_config.json's {names}"
-        yield Factor(suspects.NEUTRAL, change, "the checkpoint's sampling defaults", with_fields(ask, given))
+        yield Factor(factors.NEUTRAL, change, "the checkpoint's sampling defaults", with_fields(ask, given))
 
 
 def defaults_taken(body: Body, own_defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from qgate.judge.case import Case, told
 from qgate.judge.effects import ALPHA, Count
-from qgate.judge.suspects import AGAIN, AS_FILED, Case, suspicions, told
+from qgate.judge.factors import AGAIN, AS_FILED
+from qgate.judge.suspects import WANT_TRIES, suspicions
 from qgate.schemas.repro import Attribution, Cause, Confidence, Suspect, Suspicion
 
 NEAREST: Mapping[Suspect, tuple[Suspect, ...]] = {
@@ -63,13 +65,14 @@ def attribute(case: Case) -> Attribution:
         why = f"{_name(top.cause)} looks likely, but nothing separates it from {_names(rivals)}"
         return _undetermined(found, why, first=rivals)
     left = [each for each in found if each is not top and each.state != "excluded"]
-    confidence: Confidence = "medium" if left or top.missing else "high"
+    partly = case.partly_kept
+    confidence: Confidence = "medium" if left or top.missing or partly else "high"
     return Attribution(
         cause=top.cause,
         confidence=confidence,
         summary=f"{IN_WORDS[top.cause]} ({top.because})",
         suspicions=found,
-        would_raise=_missing([top, *left]),
+        would_raise=(*_missing([top, *left]), *([f"{WANT_TRIES} ({told(partly)})"] if partly else [])),
         alpha=ALPHA,
     )
 

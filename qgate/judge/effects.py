@@ -23,6 +23,8 @@ ENOUGH_FAILURES = 8
 """Failures that reproduce an incident clearly: its rate is then known within a factor of about two."""
 GONE_SHARE, KEPT_SHARE = 0.34, 0.25
 """Gone: below a third of the filed rate for sure. Kept: above a quarter of it for sure."""
+WHOLE_SHARE = 0.5
+"""Kept whole: above half of it for sure, so that no other cause does the larger part."""
 
 Effect = Literal["kept", "less", "gone", "unclear"]
 
@@ -82,6 +84,11 @@ def effect(changed: Count, filed: Count) -> Effect:
     return "less" if fell and changed.low > 0 and changed.tries >= ROUNDS[3] else "unclear"
 
 
+def is_whole(changed: Count, filed: Count) -> bool:
+    """Whether the change left the larger part of the failures for sure."""
+    return effect(changed, filed) == "kept" and changed.low > WHOLE_SHARE * filed.rate
+
+
 def most_tries(filed: Count) -> int:
     """Tries after which a comparison with the filed rate is given up: enough to see half of it four times over."""
     return min(ROUNDS[-1], max(ROUNDS[1], 4 * tries_to_see(max(filed.rate, 1e-3) / 2)))
@@ -110,4 +117,12 @@ def wanted_changed(count: Count, filed: Count) -> int:
     most = most_tries(filed)
     if count.tries >= most or (count.tries and effect(count, filed) != "unclear"):
         return count.tries
+    return min(next_round(count.tries), most)
+
+
+def wanted_whole(count: Count, filed: Count) -> int:
+    """The same, where it matters that what is kept is kept whole: two causes may share in a failure."""
+    most = most_tries(filed)
+    if count.tries >= most or effect(count, filed) != "kept" or is_whole(count, filed):
+        return wanted_changed(count, filed)
     return min(next_round(count.tries), most)

@@ -7,17 +7,21 @@ the failure with it, and excluded by one that takes it away and leaves the failu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
 
-from qgate.schemas.repro import Arm, Effect, Experiment, FileDifference, Suspect, Suspicion
-
-AS_FILED, GREEDY, ONE_AT_A_TIME, NAN = "as_filed", "greedy", "one_at_a_time", "look_for_nan"
-TEMPLATE, CONFIGURATION, NEUTRAL = "template", "configuration", "neutral_defaults"
-REFERENCE, DEQUANTIZED, LEVER = "reference_engine", "dequantized", "engine:"
-WIDENING = frozenset({f"{LEVER}bfloat16", f"{LEVER}float32"})
-"""What of an engine's settings has a wider range than float16."""
-OWN_DTYPE, AGAIN = "own_dtype", "as_filed_again"
+from qgate.judge.case import Case, told
+from qgate.judge.factors import (
+    AS_FILED,
+    CONFIGURATION,
+    DEQUANTIZED,
+    GREEDY,
+    NAN,
+    NEUTRAL,
+    ONE_AT_A_TIME,
+    REFERENCE,
+    TEMPLATE,
+    WIDENING,
+)  # fmt: skip
+from qgate.schemas.repro import Arm, Experiment, Suspect, Suspicion
 
 WANT_BASELINE = "the unquantized model, asked the same"
 WANT_GREEDY = "the request at temperature 0"
@@ -26,74 +30,8 @@ WANT_CONFIGURATION = "the candidate with the baseline's EOS tokens and configura
 WANT_LOAD = "the request alone on the server"
 WANT_RANGE = "the candidate in bfloat16 or float32, where nothing overflows (an engine and a checkpoint that can)"
 WANT_SEEDS = "the request above temperature 0 in both arithmetics: one greedy answer may change with any rounding"
+WANT_TRIES = "more tries: of failures that come now and then, a part may have another cause"
 WANT_KERNEL = "the same checkpoint in another engine (transformers), or its weights dequantized in this one"
-
-
-@dataclass(frozen=True)
-class Case:
-    """All that a verdict rests on."""
-
-    experiments: tuple[Experiment, ...]
-    temperature: float
-    concurrency: int
-    files_compared: bool
-    """Whether both arms' template, tokenizer and configuration files were at hand."""
-    differences: tuple[FileDifference, ...] = ()
-    dtype: str | None = None
-    """The candidate's arithmetic; None where it is not known."""
-    engine_is_reference: bool = False
-    """Whether the candidate was served by the engine that others are held against."""
-    by_key: Mapping[tuple[str, Arm], Experiment] = field(init=False)
-
-    def __post_init__(self) -> None:
-        found = {(each.factor, each.arm): each for each in self.experiments if each.ran}
-        object.__setattr__(self, "by_key", found)
-
-    def get(self, factor: str, arm: Arm = "candidate") -> Experiment | None:
-        """An experiment that gave answers."""
-        return self.by_key.get((factor, arm))
-
-    def effect(self, factor: str, arm: Arm = "candidate") -> Effect | None:
-        """What a factor did; None where it was not tried, unclear where it was asked another prompt than as filed."""
-        found = self.get(factor, arm)
-        if found is None:
-            return None
-        return "unclear" if self.is_other_prompt(found) else found.effect
-
-    def is_other_prompt(self, found: Experiment) -> bool:
-        """Whether an experiment that should change no prompt did: other ids than the same arm's as filed."""
-        filed = self.get(AS_FILED, found.arm)
-        changes_it = found.factor in {AS_FILED, TEMPLATE, CONFIGURATION}
-        if changes_it or filed is None or not filed.prompt_sha256 or not found.prompt_sha256:
-            return False
-        return found.prompt_sha256 != filed.prompt_sha256
-
-    def said(self, factor: str, arm: Arm = "candidate") -> str:
-        """An experiment with its figures."""
-        found = self.get(factor, arm)
-        return f"{factor}: not tried" if found is None else told(found)
-
-    @property
-    def prompts(self) -> Literal["equal", "differ", "unknown"]:
-        """Whether both arms read the same prompt as filed."""
-        arms: tuple[Arm, ...] = ("candidate", "baseline")
-        hashes = [each.prompt_sha256 for arm in arms if (each := self.get(AS_FILED, arm)) and each.prompt_sha256]
-        return "unknown" if len(hashes) < 2 else "equal" if hashes[0] == hashes[1] else "differ"
-
-    def levers(self, effect: Effect) -> list[Experiment]:
-        """Settings whose change had this effect: the engine's on the candidate, the dtype on a baseline that fails too."""
-        changed = [
-            each
-            for each in self.by_key.values()
-            if each.factor == OWN_DTYPE or (each.factor.startswith(LEVER) and each.arm == "candidate")
-        ]
-        return [each for each in changed if self.effect(each.factor, each.arm) == effect]
-
-
-def told(found: Experiment) -> str:
-    """An experiment in one clause."""
-    who = "the unquantized model" if found.arm == "baseline" else "the candidate"
-    return f"{who} {found.change}: {found.failures} of {found.tries} fail"
 
 
 def suspicions(case: Case) -> tuple[Suspicion, ...]:
@@ -255,6 +193,8 @@ def _baseline_too(case: Case, found: Found) -> Suspicion:
     if effect != "kept":
         because = "the unquantized model was not asked" if effect is None else case.said(AS_FILED, "baseline")
         return _open(cause, because, WANT_BASELINE)
+    if not case.baseline_fails_alike:
+        return _open(cause, f"it may fail more seldom ({case.said(AS_FILED, 'baseline')})", WANT_TRIES)
     others: tuple[Suspect, ...] = (
         "template_or_tokenizer", "eos_or_configuration", "nondeterminism_under_load", "sampling", "kernel_or_engine",
     )  # fmt: skip
@@ -266,7 +206,7 @@ def _baseline_too(case: Case, found: Found) -> Suspicion:
 def _weights(case: Case, found: Found) -> Suspicion:
     cause: Suspect = "weights"
     effect = case.effect(AS_FILED, "baseline")
-    if effect == "kept":
+    if case.baseline_fails_alike:
         because = f"the unquantized weights fail as often ({case.said(AS_FILED, 'baseline')})"
         return _excluded(cause, because)
     others: tuple[Suspect, ...] = (
@@ -275,8 +215,8 @@ def _weights(case: Case, found: Found) -> Suspicion:
     for other in _is_shown(found, *others):
         return _excluded(cause, f"the same weights do not fail ({other.because})")
     if effect not in {"gone", "less"}:
-        because = "nothing is known of other weights"
-        return _open(cause, because, WANT_BASELINE)
+        because = "nothing is known of other weights" if effect is None else case.said(AS_FILED, "baseline")
+        return _open(cause, because, WANT_TRIES if effect == "kept" else WANT_BASELINE)
     kernel = found["kernel_or_engine"]
     if kernel.state == "excluded":
         because = f"{case.said(AS_FILED, 'baseline')}; {kernel.because}"

@@ -14,7 +14,7 @@ from inspect import getsource
 from typing import Any
 
 from qgate.judge.effects import Count, tries_to_see
-from qgate.judge.suspects import AS_FILED
+from qgate.judge.factors import AS_FILED
 from qgate.reports import repro_check
 from qgate.reports.visible import one_line
 from qgate.schemas.minimised import Body

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from qgate.judge.suspects import AS_FILED
+from qgate.judge.factors import AS_FILED
 from qgate.schemas.minimised import Minimised, Size, Thresholds
 from qgate.schemas.repro import Cause, Experiment, Repro, State, Suspicion
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from qgate.judge import asks, file_swap, suspects
+from qgate.judge import asks, factors, file_swap
 from qgate.judge.asks import Ask, Factor, cheap_factors, defaults_taken, ladder, with_fields
 from qgate.judge.effects import ROUNDS
 from qgate.levers import Lever, load_isolating
@@ -22,7 +22,7 @@ from qgate.schemas.repro import Arm, Cost
 
 REQUEST: Cost = "new request"
 RESTART: Cost = "server restart"
-ALL = f"{suspects.LEVER}all"
+ALL = f"{factors.LEVER}all"
 
 
 def of_the_request(lab: Lab, incident: Incident, arm: Arm) -> None:
@@ -31,9 +31,9 @@ def of_the_request(lab: Lab, incident: Incident, arm: Arm) -> None:
     sent: Arm = "candidate" if "candidate" in lab.sides.checkpoints else arm  # whose defaults the arm was sent
     own = defaults_taken(incident.request.body, lab.sides.own_defaults[sent])
     for factor in cheap_factors(ask, own):
-        if arm == "candidate" or factor.name != suspects.NAN:
+        if arm == "candidate" or factor.name != factors.NAN:
             lab.run(factor, setup, REQUEST, _few_of(lab, factor, arm))
-    greedy = lab.find(suspects.GREEDY, arm)
+    greedy = lab.find(factors.GREEDY, arm)
     if arm == "candidate" and greedy is not None and greedy.effect != "kept":
         for factor in ladder(ask):
             lab.run(factor, setup, REQUEST, lambda count: max(count.tries, ROUNDS[1]))
@@ -44,8 +44,8 @@ def of_the_request(lab: Lab, incident: Incident, arm: Arm) -> None:
 
 def _few_of(lab: Lab, factor: Factor, arm: Arm) -> Wanted | None:
     """A few tries are enough where no count decides: one seed, NaN, and an unquantized arm that does not fail."""
-    well = arm == "baseline" and (found := lab.find(suspects.AS_FILED, arm)) is not None and found.effect == "gone"
-    if factor.name in {"one_seed", suspects.NAN} or well:
+    well = arm == "baseline" and (found := lab.find(factors.AS_FILED, arm)) is not None and found.effect == "gone"
+    if factor.name in {"one_seed", factors.NAN} or well:
         return lambda count: max(count.tries, ROUNDS[0])
     return None
 
@@ -63,7 +63,7 @@ def by_reference(lab: Lab, incident: Incident) -> None:
         if arm in lab.sides.checkpoints:
             other = _of_reference(setup, incident)
             change = f"in the engine {other.engine.name}"
-            factor = Factor(suspects.REFERENCE, change, "a bad kernel from bad weights", lab.asks[arm])
+            factor = Factor(factors.REFERENCE, change, "a bad kernel from bad weights", lab.asks[arm])
             lab.run(factor, other, RESTART)
 
 
@@ -76,12 +76,12 @@ def _of_reference(setup: Setup, incident: Incident) -> Setup:
 
 def by_own_dtype(lab: Lab) -> None:
     """An unquantized model that fails in the candidate's float16, in the arithmetic that its own config.json says."""
-    setup, filed = lab.sides.setups["baseline"], lab.find(suspects.AS_FILED, "baseline")
+    setup, filed = lab.sides.setups["baseline"], lab.find(factors.AS_FILED, "baseline")
     own = file_swap.arithmetic(lab.sides.files["baseline"])
     if filed is None or filed.effect != "kept" or setup.dtype != "float16" or own in {None, "float16", "half"}:
         return
     change = f"in {own}, as its config.json says"
-    factor = Factor(suspects.OWN_DTYPE, change, "an overflow of float16 from the model itself", lab.asks["baseline"])
+    factor = Factor(factors.OWN_DTYPE, change, "an overflow of float16 from the model itself", lab.asks["baseline"])
     lab.run(factor, replace(setup, dtype=str(own)), RESTART)
 
 
@@ -111,7 +111,7 @@ def of_the_engine(lab: Lab, *, every: bool) -> None:
     """The engine's settings: all at once, then one by one where that mends it, or where `every` one is wanted."""
     setup, ask = lab.sides.candidate, lab.asks["candidate"]
     levers = [lever for lever in _levers(setup, lab) if lever.needs_start]
-    found = [each for lever in levers if (each := lab.find(f"{suspects.LEVER}{lever.name}")) is not None]
+    found = [each for lever in levers if (each := lab.find(f"{factors.LEVER}{lever.name}")) is not None]
     if any(each.effect == "gone" for each in found) and not every:
         return
     if len(levers) > 1:
@@ -124,7 +124,7 @@ def of_the_engine(lab: Lab, *, every: bool) -> None:
         if all_pulled.effect == "kept" and not every:
             return
     for lever in levers:
-        if lab.find(f"{suspects.LEVER}{lever.name}") is None:
+        if lab.find(f"{factors.LEVER}{lever.name}") is None:
             lab.run(_pulled(lever, ask), with_lever(setup, lever), RESTART)
         if every and "baseline" in lab.sides.checkpoints:
             baseline = lab.sides.setups["baseline"]
@@ -132,7 +132,7 @@ def of_the_engine(lab: Lab, *, every: bool) -> None:
 
 
 def _pulled(lever: Lever, ask: Ask) -> Factor:
-    return Factor(f"{suspects.LEVER}{lever.name}", f"with {lever.change}", lever.separates, ask)
+    return Factor(f"{factors.LEVER}{lever.name}", f"with {lever.change}", lever.separates, ask)
 
 
 def _levers(setup: Setup, lab: Lab) -> Sequence[Lever]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from qgate.errors import EngineError
-from qgate.judge import suspects
+from qgate.judge import factors
 from qgate.judge.asks import Ask, Factor
-from qgate.judge.effects import Count, wanted_changed
+from qgate.judge.effects import Count, wanted_changed, wanted_whole
 from qgate.judge.experiments import experiment, num_nonfinite, refused
 from qgate.judge.recognise import Recogniser
 from qgate.rooms.replay import Replayer, Setup, replay, tries
@@ -40,7 +40,8 @@ class Lab:
         """Run one experiment and note it; an engine that fails makes it one that was refused. Raises EngineError where
         the candidate cannot be asked as filed: then there is nothing to isolate."""
         filed = self.filed
-        enough = wanted or (lambda count: wanted_changed(count, filed or Count(0, 0)))
+        usual = wanted_whole if factors.excludes(factor.name, setup.arm) else wanted_changed
+        enough = wanted or (lambda count: usual(count, filed or Count(0, 0)))
         try:
             found, answers = replay(self.replayer, setup, factor, self.recogniser, enough)
         except EngineError as error:
@@ -63,7 +64,7 @@ class Lab:
 
     def other(self, body: Body, arm: Arm = "candidate") -> Ask:
         """Another body, under the filed load; alone, where it was seen that the load does not matter."""
-        alone = self.find(suspects.ONE_AT_A_TIME)
+        alone = self.find(factors.ONE_AT_A_TIME)
         ask = replace(self.asks[arm], body=body)
         return replace(ask, in_flight=1) if alone is not None and alone.effect == "kept" else ask
 

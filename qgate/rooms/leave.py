@@ -16,8 +16,8 @@ from qgate.io import artefact, host
 from qgate.io import incident as incident_file
 from qgate.io.files import write_text
 from qgate.io.incident import LoadedIncident
+from qgate.judge.factors import AS_FILED
 from qgate.judge.request_body import left_out, unread
-from qgate.judge.suspects import AS_FILED
 from qgate.reports import repro_markdown, repro_script
 from qgate.reports.rate_picture import as_svg
 from qgate.rooms.lab import Lab

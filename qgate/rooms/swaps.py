@@ -14,7 +14,7 @@ from qgate.io import checkpoint, envs
 from qgate.io.files import disk_errors, sha256_file
 from qgate.io.store import Store
 from qgate.io.view import view
-from qgate.judge import file_swap, suspects
+from qgate.judge import factors, file_swap
 from qgate.judge.asks import Factor
 from qgate.judge.experiments import refused
 from qgate.rooms.isolate import RESTART
@@ -33,7 +33,7 @@ def with_baselines_template(lab: Lab, folder: Path) -> None:
     files = lab.sides.files
     changed = file_swap.with_template(files["candidate"], files["baseline"])
     change = "with the baseline's chat template and tokenizer"
-    _swapped(lab, Factor(suspects.TEMPLATE, change, "template and tokenizer from all else", lab.asks["candidate"]),
+    _swapped(lab, Factor(factors.TEMPLATE, change, "template and tokenizer from all else", lab.asks["candidate"]),
              changed, folder)  # fmt: skip
 
 
@@ -42,7 +42,7 @@ def with_baselines_configuration(lab: Lab, folder: Path) -> None:
     files = lab.sides.files
     changed = file_swap.with_configuration(files["candidate"], files["baseline"])
     change = "with the baseline's EOS tokens and configuration"
-    _swapped(lab, Factor(suspects.CONFIGURATION, change, "EOS and configuration from all else", lab.asks["candidate"]),
+    _swapped(lab, Factor(factors.CONFIGURATION, change, "EOS and configuration from all else", lab.asks["candidate"]),
              changed, folder)  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def with_plain_weights(lab: Lab, store: Store, work: Path) -> None:
     """The candidate's weights dequantized, in the candidate's engine. Raises EnvError, StoreError."""
     original, setup = lab.sides.checkpoints["candidate"], lab.sides.candidate
     change = "with its weights dequantized"
-    factor = Factor(suspects.DEQUANTIZED, change, "quantized kernels from the weights", lab.asks["candidate"])
+    factor = Factor(factors.DEQUANTIZED, change, "quantized kernels from the weights", lab.asks["candidate"])
     dtype = setup.dtype if setup.dtype in {"float16", "bfloat16"} else "float32"
     try:
         plain = _dequantized(lab, original, dtype, store, work)

@@ -464,8 +464,8 @@ def test_the_scripts_fail_when_the_failure_shows_and_only_then(bench: Bench, scr
 def test_every_factor_is_run_where_it_is_wished(bench: Bench) -> None:
     bench.plant("candidate", "fake.json", {"garble": 1.0})
     report = bench.run(every=True)
-    factors = {(each.factor, each.arm) for each in report.experiments}
-    assert {("template", "candidate"), ("configuration", "candidate"), ("engine:linear_kernel", "baseline")} <= factors
+    tried = {(each.factor, each.arm) for each in report.experiments}
+    assert {("template", "candidate"), ("configuration", "candidate"), ("engine:linear_kernel", "baseline")} <= tried
     is_certain(report, "weights")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from qgate.judge import suspects
+from qgate.judge import factors
 from qgate.judge.asks import Ask, cheap_factors, defaults_taken, ladder
 from qgate.judge.request_body import (
     as_request,
@@ -136,4 +136,4 @@ def test_the_ladder_goes_down_from_the_filed_temperature() -> None:
     assert [factor.name for factor in ladder(Ask({**FULL, "temperature": 1.5}))] == [
         "temperature_1", "temperature_0.7", "temperature_0.3",
     ]  # fmt: skip
-    assert suspects.GREEDY not in {factor.name for factor in ladder(Ask(FULL))}
+    assert factors.GREEDY not in {factor.name for factor in ladder(Ask(FULL))}

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qgate.judge import suspects
+from qgate.judge import factors, suspects
 from qgate.judge.attribution import NEAREST, attribute
+from qgate.judge.case import Case
 from qgate.judge.effects import Count, effect
-from qgate.judge.suspects import Case
 from qgate.schemas.repro import Arm, Attribution, Experiment, FileDifference
 
 ALWAYS, NEVER = (20, 20), (0, 20)
 FACTORS = (
-    suspects.GREEDY, suspects.ONE_AT_A_TIME, suspects.TEMPLATE, suspects.CONFIGURATION, suspects.REFERENCE,
-    suspects.DEQUANTIZED, "engine:eager",
+    factors.GREEDY, factors.ONE_AT_A_TIME, factors.TEMPLATE, factors.CONFIGURATION, factors.REFERENCE,
+    factors.DEQUANTIZED, "engine:eager",
 )  # fmt: skip
 Seen = dict[tuple[str, Arm], tuple[int, int]]
 
@@ -112,6 +112,50 @@ def test_nothing_failed_is_not_reproduced_with_the_rate_that_is_excluded() -> No
     found = attribute(case({}, filed=(0, 29)))
     assert found.cause == "not_reproduced"
     assert "29 tries: a failure rate above 9.8%" in found.summary
+
+
+@pytest.mark.parametrize(
+    ("wider", "expected"),
+    [(None, ("weights", "medium")), (ALWAYS, ("weights", "high")), (NEVER, ("kernel_or_engine", "high"))],
+)
+def test_weights_that_fail_in_float16_are_sure_only_beside_a_wider_range(
+    wider: tuple[int, int] | None, expected: tuple[str, str]
+) -> None:
+    seen = CLEAN | {("reference_engine", "candidate"): ALWAYS}
+    if wider is not None:
+        seen = seen | {("engine:float32", "candidate"): wider}
+    made = case(seen, dtype="float16")
+    found = attribute(made)
+    assert (found.cause, found.confidence) == expected
+    assert found.would_raise == ((suspects.WANT_RANGE,) if wider is None else ())
+    assert attribute(case(seen, dtype="bfloat16")).confidence == "high"
+
+
+def test_a_wider_range_that_mends_one_greedy_answer_may_do_so_by_chance() -> None:
+    seen: Seen = {
+        ("as_filed", "baseline"): NEVER, ("reference_engine", "candidate"): ALWAYS,
+        ("engine:bfloat16", "candidate"): NEVER,
+    }  # fmt: skip
+    made = case(seen, temperature=0.0, dtype="float16")
+    found = attribute(made)
+    assert (found.cause, found.confidence) == ("kernel_or_engine", "medium")
+    assert found.would_raise == (suspects.WANT_SEEDS,)
+    nan = experiment("look_for_nan", "candidate", ALWAYS, ALWAYS).model_copy(update={"nonfinite": 20})
+    assert attribute(Case((*made.experiments, nan), 0.0, 1, True, dtype="float16")).confidence == "high"
+
+
+def test_what_is_kept_in_part_leaves_room_for_another_cause() -> None:
+    seen = CLEAN | {("reference_engine", "candidate"): (10, 30)}
+    found = attribute(case(seen, filed=(20, 30)))
+    assert (found.cause, found.confidence) == ("weights", "medium")
+    assert "10 of 30 fail" in found.would_raise[0]
+
+
+def test_a_baseline_that_fails_more_seldom_does_not_fail_alike() -> None:
+    seen: Seen = {("as_filed", "baseline"): (10, 30), ("greedy", "candidate"): ALWAYS, ("greedy", "baseline"): ALWAYS}
+    found = attribute(case(seen, filed=(20, 30)))
+    assert found.cause == "undetermined"
+    assert suspects.WANT_TRIES in found.would_raise
 
 
 def test_either_of_two_swaps_mending_it_is_no_cause() -> None:

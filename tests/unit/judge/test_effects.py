@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qgate.judge.effects import ROUNDS, Count, effect, most_tries, p_of_fall, tries_to_see
+from qgate.judge.effects import (
+    ROUNDS,
+    Count,
+    effect,
+    is_whole,
+    most_tries,
+    p_of_fall,
+    tries_to_see,
+    wanted_changed,
+    wanted_whole,
+)
 
 
 @pytest.mark.parametrize(("rate", "tries"), [(0.10, 29), (0.01, 299), (0.5, 5), (1.0, 1)])
@@ -54,6 +64,19 @@ def test_p_is_the_hypergeometric_tail() -> None:
 )
 def test_effects(changed: tuple[int, int], filed: tuple[int, int], expected: str) -> None:
     assert effect(Count(*changed), Count(*filed)) == expected
+
+
+@pytest.mark.parametrize(
+    ("changed", "filed", "whole"),
+    [((8, 8), (8, 8), True), ((4, 16), (8, 32), False), ((20, 64), (10, 32), True), ((8, 16), (12, 16), False)],
+)
+def test_what_is_kept_whole_keeps_more_than_half_for_sure(
+    changed: tuple[int, int], filed: tuple[int, int], whole: bool
+) -> None:
+    assert effect(Count(*changed), Count(*filed)) == "kept"
+    assert is_whole(Count(*changed), Count(*filed)) is whole
+    assert (wanted_whole(Count(*changed), Count(*filed)) == changed[1]) is whole
+    assert wanted_changed(Count(*changed), Count(*filed)) == changed[1]
 
 
 @pytest.mark.parametrize(("rate", "share"), [(1.0, 1.0), (0.3, 0.97), (0.1, 0.9)])

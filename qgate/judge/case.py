@@ -1,0 +1,103 @@
+"""All that a verdict rests on: the experiments of an incident in, their effects by factor and arm out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from qgate.judge.effects import Count, is_whole
+from qgate.judge.factors import AS_FILED, CONFIGURATION, LEVER, OWN_DTYPE, TEMPLATE, excludes
+from qgate.schemas.repro import Arm, Effect, Experiment, FileDifference
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that a verdict rests on."""
+
+    experiments: tuple[Experiment, ...]
+    temperature: float
+    concurrency: int
+    files_compared: bool
+    """Whether both arms' template, tokenizer and configuration files were at hand."""
+    differences: tuple[FileDifference, ...] = ()
+    dtype: str | None = None
+    """The candidate's arithmetic; None where it is not known."""
+    engine_is_reference: bool = False
+    """Whether the candidate was served by the engine that others are held against."""
+    by_key: Mapping[tuple[str, Arm], Experiment] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = {(each.factor, each.arm): each for each in self.experiments if each.ran}
+        object.__setattr__(self, "by_key", found)
+
+    def get(self, factor: str, arm: Arm = "candidate") -> Experiment | None:
+        """An experiment that gave answers."""
+        return self.by_key.get((factor, arm))
+
+    def effect(self, factor: str, arm: Arm = "candidate") -> Effect | None:
+        """What a factor did; None where it was not tried, unclear where it was asked another prompt than as filed."""
+        found = self.get(factor, arm)
+        if found is None:
+            return None
+        return "unclear" if self.is_other_prompt(found) else found.effect
+
+    def is_other_prompt(self, found: Experiment) -> bool:
+        """Whether an experiment that should change no prompt did: other ids than the same arm's as filed."""
+        filed = self.get(AS_FILED, found.arm)
+        changes_it = found.factor in {AS_FILED, TEMPLATE, CONFIGURATION}
+        if changes_it or filed is None or not filed.prompt_sha256 or not found.prompt_sha256:
+            return False
+        return found.prompt_sha256 != filed.prompt_sha256
+
+    def said(self, factor: str, arm: Arm = "candidate") -> str:
+        """An experiment with its figures."""
+        found = self.get(factor, arm)
+        return f"{factor}: not tried" if found is None else told(found)
+
+    @property
+    def prompts(self) -> Literal["equal", "differ", "unknown"]:
+        """Whether both arms read the same prompt as filed."""
+        arms: tuple[Arm, ...] = ("candidate", "baseline")
+        hashes = [each.prompt_sha256 for arm in arms if (each := self.get(AS_FILED, arm)) and each.prompt_sha256]
+        return "unknown" if len(hashes) < 2 else "equal" if hashes[0] == hashes[1] else "differ"
+
+    def is_whole(self, found: Experiment) -> bool:
+        """Whether an experiment left the larger part of the failures for sure."""
+        filed = self.by_key[AS_FILED, "candidate"]
+        return is_whole(Count(found.failures, found.tries), Count(filed.failures, filed.tries))
+
+    @property
+    def baseline_fails_alike(self) -> bool:
+        """Whether the unquantized model fails about as often, so that no more is to be explained."""
+        found = self.get(AS_FILED, "baseline")
+        return found is not None and self.effect(AS_FILED, "baseline") == "kept" and self.is_whole(found)
+
+    @property
+    def partly_kept(self) -> Experiment | None:
+        """An experiment that clears a cause although another part of the failures may be that cause's."""
+        return next(
+            (
+                each
+                for each in self.by_key.values()
+                if excludes(each.factor, each.arm)
+                and self.effect(each.factor, each.arm) == "kept"
+                and not self.is_whole(each)
+            ),
+            None,
+        )
+
+    def levers(self, effect: Effect) -> list[Experiment]:
+        """Settings whose change had this effect: the engine's on the candidate, the dtype on a baseline that fails too."""
+        changed = [
+            each
+            for each in self.by_key.values()
+            if each.factor == OWN_DTYPE or (each.factor.startswith(LEVER) and each.arm == "candidate")
+        ]
+        return [each for each in changed if self.effect(each.factor, each.arm) == effect]
+
+
+def told(found: Experiment) -> str:
+    """An experiment in one clause."""
+    who = "the unquantized model" if found.arm == "baseline" else "the candidate"
+    return f"{who} {found.change}: {found.failures} of {found.tries} fail"

@@ -1,0 +1,19 @@
+"""What an experiment may change, by name, and which experiments clear a cause. Data only, touches nothing."""
+
+from __future__ import annotations
+
+from qgate.schemas.repro import Arm
+
+AS_FILED, GREEDY, ONE_AT_A_TIME, NAN = "as_filed", "greedy", "one_at_a_time", "look_for_nan"
+TEMPLATE, CONFIGURATION, NEUTRAL = "template", "configuration", "neutral_defaults"
+REFERENCE, DEQUANTIZED, LEVER = "reference_engine", "dequantized", "engine:"
+WIDENING = frozenset({f"{LEVER}bfloat16", f"{LEVER}float32"})
+"""What of an engine's settings has a wider range than float16."""
+OWN_DTYPE, AGAIN = "own_dtype", "as_filed_again"
+
+
+def excludes(factor: str, arm: Arm) -> bool:
+    """Whether an experiment that keeps the failure clears a cause, so that it must keep the larger part."""
+    if arm == "baseline":
+        return factor == AS_FILED
+    return factor in {ONE_AT_A_TIME, TEMPLATE, CONFIGURATION, REFERENCE, DEQUANTIZED} | WIDENING

@@ -98,7 +98,8 @@ def main() -> None:
     text += (
         "\nWeight error: relative Frobenius error of each quantized layer against FP16, scales that AWQ moved between layers "
         "moved back. Other top-1: share of positions where another token comes first. All calibrated on the same "
-        f"{run.checkpoints[rows[0][0]].making.calibration['num_samples']} texts; made one after the other.\n"
+        f"{run.checkpoints[rows[0][0]].making.calibration['num_samples']} texts; made one after the other. "
+        "GPTQModel's two were made anew on a machine that had other work, so their times say little.\n"
     )
     (HERE / "table.md").write_text(text, encoding="utf-8")
 

@@ -66,6 +66,8 @@ DISTINCT = 4
 """So many different ones must be among them,"""
 WINDOW_CHARS = 500
 """where they stand as close together as in sentences."""
+ENGLISH_VOTES = 8
+"""Votes that make English of a text, where the prompt has not a word of it."""
 READ_CHARS = 20_000
 
 
@@ -171,4 +173,4 @@ def _stretches(text: str) -> list[tuple[int, int]]:
 
 def _is_english(text: str) -> bool:
     cast = votes(text)
-    return _leader(cast) == "en" and len(cast) >= WINDOW and len(cast) >= 0.15 * len(WORD.findall(text))
+    return _leader(cast) == "en" and len(cast) >= ENGLISH_VOTES and len(cast) >= 0.15 * len(WORD.findall(text))

@@ -10,8 +10,10 @@ from rich.table import Table
 
 from qgate.commands import plan_memory
 from qgate.commands.progress import watching
+from qgate.crosscheck import evalset_name
 from qgate.errors import EnvError, ExitCode
 from qgate.io import envs, recipe
+from qgate.judge.reach import out_of_reach
 from qgate.ports import NO_TOOL, Sized, Tool
 from qgate.rooms.forecast import forecast
 from qgate.rooms.outlook import outlook
@@ -78,6 +80,8 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
                 f"[yellow]•[/] tier {name} accepts numbers from {', '.join(tier.engines)} only: it will be INCONCLUSIVE",
                 highlight=False,
             )
+    for doubt in out_of_reach(loaded.recipe, _num_items(prepared)):
+        console.print(f"[yellow]•[/] {escape(doubt)}", highlight=False)
     for error in environments.missing.values():
         console.print(
             f"[yellow]•[/] {escape(error.message)}: {escape(error.advice or '')}; until then what was made with it counts "
@@ -85,6 +89,13 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
             highlight=False,
         )
     return ExitCode.INCONCLUSIVE if environments.missing else ExitCode.PASS
+
+
+def _num_items(prepared: Prepared) -> dict[str, int | None]:
+    """Items of each set; of one that lm-eval is still to make, None."""
+    known = prepared.evalsets
+    names = (evalset_name(use.name) for use in prepared.loaded.recipe.evalsets)
+    return {name: len(known[name].items) if name in known else None for name in names}
 
 
 def _devices(prepared: Prepared) -> tuple[Device, ...]:

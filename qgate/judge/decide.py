@@ -194,7 +194,7 @@ def _by_bounds(criterion: Criterion, found: Measured, statistics: Statistics, dr
         bound = sure + _bound(estimate.high, criterion, "at most")
         reason = f"{what} ({bound}) is not settled against the margin {_show(criterion, margin)}"
         more = further_items(estimate, margin, statistics.alpha, statistics.power)
-        short = _fewest_items(criterion, statistics) - estimate.num_items
+        short = fewest_to_pass(criterion, statistics) - estimate.num_items
         if short > 0 and estimate.value is not None and estimate.value <= margin:
             more = max(more or 0, short)
         return Judged(Verdict.INCONCLUSIVE, reason, more)
@@ -219,7 +219,7 @@ def _doubt(criterion: Criterion, found: Measured, statistics: Statistics, draws:
     room = _room(criterion, found, statistics, draws)
     if room is not None and room.low <= criterion.margin:
         return Judged(Verdict.INCONCLUSIVE, _no_room(criterion, found))
-    least = _fewest_items(criterion, statistics)
+    least = fewest_to_pass(criterion, statistics)
     if found.estimate.num_items < least:
         return Judged(
             Verdict.INCONCLUSIVE,
@@ -230,7 +230,7 @@ def _doubt(criterion: Criterion, found: Measured, statistics: Statistics, draws:
     return None
 
 
-def _fewest_items(criterion: Criterion, statistics: Statistics) -> int:
+def fewest_to_pass(criterion: Criterion, statistics: Statistics) -> int:
     """Items without which the criterion does not pass."""
     if criterion.metric in KL_QUANTILES:
         return fewest_to_bound(1.0 - KL_QUANTILES[criterion.metric], statistics.alpha)

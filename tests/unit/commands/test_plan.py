@@ -88,3 +88,21 @@ def test_each_step_is_one_line_of_eighty_columns(
     assert len(table) > 5
     assert {line.split()[0] for line in table} <= {"step", "checkpoint", "generate", "score"}
     assert max(map(len, table)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("metric", "max_items", "said"),
+    [
+        ("kl_p95", None, "kl_p95 can pass from 59 items on, and at most 10 are judged"),
+        ("kl_p99", 4, "kl_p99 can pass from 299 items on, and at most 4 are judged"),
+        ("score_loss", None, None),
+    ],
+)
+def test_a_criterion_that_so_few_items_cannot_pass_is_told(
+    recipe: Path, metric: str, max_items: int | None, said: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tier = {"default": "w8a8", "allow": ["w8a8"], "criteria": [{"metric": metric, "margin": 0.1}]}
+    asked = small(engine={"name": "vllm"}, tiers={"chat": tier}, token_evidence={"max_items": max_items})
+    assert plan(write(recipe.parent, asked)) == ExitCode.PASS
+    shown = " ".join(capsys.readouterr().out.split())
+    assert said in shown if said is not None else "can pass from" not in shown

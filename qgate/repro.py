@@ -218,7 +218,7 @@ def _isolate(
         ("kernel_or_engine", ("open", "excluded"), "baseline" in lab.sides.checkpoints, lambda: isolate.by_own_dtype(lab)),
         ("kernel_or_engine", ("open",), isolate.has_reference(lab, incident), lambda: isolate.by_reference(lab, incident)),
         ("kernel_or_engine", ("open",), _is_quantized(lab), lambda: swaps.with_plain_weights(lab, store, folder / "work")),
-        ("weights", ("shown",), "candidate" in lab.sides.checkpoints, lambda: isolate.by_wider_range(lab, incident)),
+        ("weights", ("shown",), "candidate" in lab.sides.checkpoints, lambda: _by_wider_range(lab, incident, differences)),
         ("kernel_or_engine", ("open", "shown"), "candidate" in lab.sides.checkpoints,
          lambda: isolate.of_the_engine(lab, every=wishes.every)),
     ]  # fmt: skip
@@ -229,6 +229,11 @@ def _isolate(
                 step()
             except (EnvError, PluginError) as error:
                 lab.notes.append(f"not tried: {error.message}" + (f" ({error.advice})" if error.advice else ""))
+
+
+def _by_wider_range(lab: Lab, incident: Incident, differences: tuple[FileDifference, ...]) -> None:
+    if _case(lab, incident, differences).may_overflow:
+        isolate.by_wider_range(lab, incident)
 
 
 def _is_quantized(lab: Lab) -> bool:
@@ -249,6 +254,5 @@ def _case(lab: Lab, incident: Incident, differences: tuple[FileDifference, ...])
         concurrency=incident.concurrency,
         files_compared=lab.sides.both_at_hand,
         differences=differences,
-        dtype=lab.sides.candidate.dtype if "candidate" in lab.sides.checkpoints else None,
         engine_is_reference=lab.sides.candidate.engine.name == REFERENCE,
     )

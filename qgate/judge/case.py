@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from qgate.judge.effects import Count, is_whole
-from qgate.judge.factors import AS_FILED, CONFIGURATION, LEVER, OWN_DTYPE, TEMPLATE, excludes
+from qgate.judge.factors import AS_FILED, CONFIGURATION, LEVER, OWN_DTYPE, TEMPLATE, WIDE, excludes
 from qgate.schemas.repro import Arm, Effect, Experiment, FileDifference
 
 
@@ -21,8 +21,6 @@ class Case:
     files_compared: bool
     """Whether both arms' template, tokenizer and configuration files were at hand."""
     differences: tuple[FileDifference, ...] = ()
-    dtype: str | None = None
-    """The candidate's arithmetic; None where it is not known."""
     engine_is_reference: bool = False
     """Whether the candidate was served by the engine that others are held against."""
     by_key: Mapping[tuple[str, Arm], Experiment] = field(init=False)
@@ -72,6 +70,13 @@ class Case:
         """Whether the unquantized model fails about as often, so that no more is to be explained."""
         found = self.get(AS_FILED, "baseline")
         return found is not None and self.effect(AS_FILED, "baseline") == "kept" and self.is_whole(found)
+
+    @property
+    def may_overflow(self) -> bool:
+        """Whether the candidate ran in float16, and no arithmetic of a wider range was seen to keep the failure."""
+        ours = [each for each in self.by_key.values() if each.arm == "candidate"]
+        wider = [each for each in ours if each.dtype in WIDE and self.effect(each.factor) == "kept"]
+        return self.by_key[AS_FILED, "candidate"].dtype == "float16" and not wider
 
     @property
     def partly_kept(self) -> Experiment | None:

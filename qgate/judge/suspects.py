@@ -181,7 +181,7 @@ def _by_lever(case: Case, found: Experiment) -> Suspicion:
         return _shown(cause, told(found))
     nan = case.get(NAN)
     is_one_answer = case.temperature == 0 and not (nan is not None and nan.nonfinite)
-    because = f"{told(found)}, so the range of {case.dtype or 'its arithmetic'} is too narrow for it"
+    because = f"{told(found)}, so the range of its arithmetic is too narrow for it"
     return _shown(cause, because, WANT_SEEDS if is_one_answer else None)
 
 
@@ -220,7 +220,6 @@ def _weights(case: Case, found: Found) -> Suspicion:
     kernel = found["kernel_or_engine"]
     if kernel.state == "excluded":
         because = f"{case.said(AS_FILED, 'baseline')}; {kernel.because}"
-        is_range_kept = any(case.effect(factor) == "kept" for factor in WIDENING)
-        return _shown(cause, because, WANT_RANGE if case.dtype == "float16" and not is_range_kept else None)
+        return _shown(cause, because, WANT_RANGE if case.may_overflow else None)
     because = f"{case.said(AS_FILED, 'baseline')}, but so could a kernel of quantized layers behave"
     return _open(cause, because, kernel.missing)

@@ -91,8 +91,6 @@ def by_wider_range(lab: Lab, incident: Incident) -> None:
     PluginError, EnvError: the reference engine is not to be had.
     """
     setup, ask = lab.sides.candidate, lab.asks["candidate"]
-    if setup.dtype != "float16":
-        return
     reference = (_of_reference(setup, incident),) if has_reference(lab, incident) else ()
     for each in (setup, *reference):
         lever = next((lever for lever in _levers(each, lab) if lever.widens), None)

@@ -48,8 +48,14 @@ class Lab:
             if filed is None:
                 raise
             return self._refuse(factor, setup.arm, error, cost)
+        facts = self.replayer.facts(setup)
         done = experiment(factor, setup.arm, found, filed, cost=cost).model_copy(
-            update={"engine": setup.engine.name, "key": setup.key, "nonfinite": num_nonfinite(answers)}
+            update={
+                "engine": setup.engine.name,
+                "dtype": facts.dtype if facts else "",
+                "key": setup.key,
+                "nonfinite": num_nonfinite(answers),
+            }
         )
         self.experiments.append(done)
         self.replayer.watcher.note(f"{setup.arm}, {factor.change}: {done.failures} of {done.tries} fail")

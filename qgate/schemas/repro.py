@@ -67,6 +67,7 @@ class Experiment(Frozen):
     low: float = Field(default=0.0, description="One-sided 95 % lower bound of the rate (Clopper-Pearson)")
     high: float = Field(default=1.0, description="One-sided 95 % upper bound of the rate")
     engine: str = ""
+    dtype: str = Field(default="", description="Arithmetic of what served it; empty where it is not known")
     concurrency: int = Field(default=1, ge=1, description="Requests in flight")
     temperature: float | None = None
     prompt_sha256: tuple[str, ...] = Field(default=(), description="Distinct hashes of the prompt's token ids")

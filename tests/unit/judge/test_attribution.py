@@ -114,21 +114,33 @@ def test_nothing_failed_is_not_reproduced_with_the_rate_that_is_excluded() -> No
     assert "29 tries: a failure rate above 9.8%" in found.summary
 
 
+def in_dtypes(made: Case, dtypes: dict[str, str]) -> Case:
+    """The same, with what served each of the candidate's experiments."""
+    experiments = tuple(
+        each.model_copy(update={"dtype": dtypes.get(each.factor, "float16")}) for each in made.experiments
+    )
+    return Case(experiments, made.temperature, made.concurrency, made.files_compared)
+
+
 @pytest.mark.parametrize(
-    ("wider", "expected"),
-    [(None, ("weights", "medium")), (ALWAYS, ("weights", "high")), (NEVER, ("kernel_or_engine", "high"))],
+    ("wider", "dtypes", "expected"),
+    [
+        (None, {}, ("weights", "medium")),
+        (None, {"reference_engine": "float32"}, ("weights", "high")),
+        (None, {"as_filed": "bfloat16"}, ("weights", "high")),
+        (ALWAYS, {"engine:float32": "float32"}, ("weights", "high")),
+        (NEVER, {"engine:float32": "float32"}, ("kernel_or_engine", "high")),
+    ],
 )
 def test_weights_that_fail_in_float16_are_sure_only_beside_a_wider_range(
-    wider: tuple[int, int] | None, expected: tuple[str, str]
+    wider: tuple[int, int] | None, dtypes: dict[str, str], expected: tuple[str, str]
 ) -> None:
     seen = CLEAN | {("reference_engine", "candidate"): ALWAYS}
     if wider is not None:
         seen = seen | {("engine:float32", "candidate"): wider}
-    made = case(seen, dtype="float16")
-    found = attribute(made)
+    found = attribute(in_dtypes(case(seen), dtypes))
     assert (found.cause, found.confidence) == expected
-    assert found.would_raise == ((suspects.WANT_RANGE,) if wider is None else ())
-    assert attribute(case(seen, dtype="bfloat16")).confidence == "high"
+    assert found.would_raise == ((suspects.WANT_RANGE,) if expected[1] == "medium" else ())
 
 
 def test_a_wider_range_that_mends_one_greedy_answer_may_do_so_by_chance() -> None:
@@ -136,12 +148,12 @@ def test_a_wider_range_that_mends_one_greedy_answer_may_do_so_by_chance() -> Non
         ("as_filed", "baseline"): NEVER, ("reference_engine", "candidate"): ALWAYS,
         ("engine:bfloat16", "candidate"): NEVER,
     }  # fmt: skip
-    made = case(seen, temperature=0.0, dtype="float16")
+    made = case(seen, temperature=0.0)
     found = attribute(made)
     assert (found.cause, found.confidence) == ("kernel_or_engine", "medium")
     assert found.would_raise == (suspects.WANT_SEEDS,)
     nan = experiment("look_for_nan", "candidate", ALWAYS, ALWAYS).model_copy(update={"nonfinite": 20})
-    assert attribute(Case((*made.experiments, nan), 0.0, 1, True, dtype="float16")).confidence == "high"
+    assert attribute(Case((*made.experiments, nan), 0.0, 1, True)).confidence == "high"
 
 
 def test_what_is_kept_in_part_leaves_room_for_another_cause() -> None:

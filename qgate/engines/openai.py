@@ -128,10 +128,15 @@ def _client(job: ServeJob, options: OpenAiOptions, name: str, *, health: str | N
 def _key(options: OpenAiOptions) -> str | None:
     if options.api_key_env is None:
         return None
-    key = os.environ.get(options.api_key_env, "")
+    key = os.environ.get(options.api_key_env, "").strip()
     if not key:
         raise StartError(
             f"the environment variable {options.api_key_env} is not set", advice=f"export {options.api_key_env}=..."
+        )
+    if not key.isprintable():
+        raise StartError(
+            f"the environment variable {options.api_key_env} holds a line break or another control character",
+            advice="put the key alone in it",
         )
     return key
 

@@ -47,21 +47,16 @@ class Client:
             yield from replies
 
     def _once(self, method: str, path: str, body: dict[str, Any] | None, timeout_s: float) -> tuple[int, str]:
-        url = f"{self._target.base_url}{path}"
-
-        async def exchange() -> tuple[int, str]:
-            content = None if body is None else http.body(body)
-            async with (
-                http.session(self._target) as session,
-                asyncio.timeout(timeout_s),
-                session.request(method, url, data=content, allow_redirects=False) as response,
-            ):
-                return response.status, await response.text(errors="replace")
+        async def exchange() -> tuple[int, bytes]:
+            async with http.Session(self._target) as session, asyncio.timeout(timeout_s):
+                return await session.ask(method, path, body)
 
         try:
-            status, said = asyncio.run(exchange())
+            status, answer = asyncio.run(exchange())
         except (aiohttp.ClientError, TimeoutError) as error:
+            url = f"{self._target.base_url}{path}"
             raise EngineError(f"{self._target.watch.name}: no answer from {url}: {http.describe(error)}") from error
+        said = answer.decode("utf-8", errors="replace")
         return status, self._target.redact(said) if status >= 400 else said
 
 

@@ -46,7 +46,7 @@ class Flight:
     async def fly(self) -> None:
         """Run all calls. Raises DiedError, HungError or what the calls raise."""
         try:
-            async with http.session(self._target) as session, asyncio.TaskGroup() as group:
+            async with http.Session(self._target) as session, asyncio.TaskGroup() as group:
                 watch = group.create_task(self._watch_over(session))
                 workers = [group.create_task(self._work(session)) for _ in range(self._target.concurrency)]
                 await asyncio.gather(*workers)
@@ -54,11 +54,11 @@ class Flight:
         except BaseExceptionGroup as several:
             raise _most_telling(several) from None
 
-    async def _work(self, session: aiohttp.ClientSession) -> None:
+    async def _work(self, session: http.Session) -> None:
         for call in self._calls:
             self._deliver(await self._chain(session, call))
 
-    async def _chain(self, session: aiohttp.ClientSession, call: Call) -> Reply:
+    async def _chain(self, session: http.Session, call: Call) -> Reply:
         while True:
             await self._take(call.cost)
             try:
@@ -85,12 +85,12 @@ class Flight:
             self._spent -= cost
             self._freed.notify_all()
 
-    async def _answered(self, session: aiohttp.ClientSession, call: Call) -> Reply:
+    async def _answered(self, session: http.Session, call: Call) -> Reply:
         for attempt in range(1, MAX_ATTEMPTS + 1):
             began = time.monotonic()
             try:
                 async with asyncio.timeout(self._target.request_timeout_s):
-                    status, said = await self._exchange(session, call)
+                    status, said = await session.ask("POST", call.path, call.body)
             except aiohttp.ClientError as error:
                 await self._end_if_dead(error, last=attempt == MAX_ATTEMPTS)
                 if attempt == MAX_ATTEMPTS:
@@ -104,11 +104,6 @@ class Flight:
                 await self._end_if_unhealthy(session, status, said)
             return self._reply(call.id, status, said, (time.monotonic() - began, attempt))
         raise AssertionError("the last attempt returns")
-
-    async def _exchange(self, session: aiohttp.ClientSession, call: Call) -> tuple[int, bytes]:
-        url = f"{self._target.base_url}{call.path}"
-        async with session.post(url, data=http.body(call.body), allow_redirects=False) as response:
-            return response.status, await response.read()
 
     def _reply(self, call_id: str, status: int, said: bytes, timing: tuple[float, int]) -> Reply:
         if status >= 400:
@@ -132,12 +127,13 @@ class Flight:
                 advice=GO_ON,
             )
 
-    async def _end_if_unhealthy(self, session: aiohttp.ClientSession, status: int, failed: bytes) -> None:
+    async def _end_if_unhealthy(self, session: http.Session, status: int, failed: bytes) -> None:
         """A 5xx of a server whose engine has died is no answer: raise DiedError."""
         if self._watch.health_path is None:
             return
         try:
-            health, _ = await self._look(session, self._watch.health_path, PROBE_TIMEOUT_S)
+            async with asyncio.timeout(PROBE_TIMEOUT_S):
+                health, _ = await session.ask("GET", self._watch.health_path)
         except (aiohttp.ClientError, TimeoutError) as error:
             said = http.describe(error)
         else:
@@ -151,12 +147,7 @@ class Flight:
             advice=GO_ON,
         )
 
-    async def _look(self, session: aiohttp.ClientSession, path: str, patience_s: float) -> tuple[int, bytes]:
-        url, patience = f"{self._target.base_url}{path}", aiohttp.ClientTimeout(total=patience_s)
-        async with session.get(url, timeout=patience, allow_redirects=False) as response:
-            return response.status, await response.read()
-
-    async def _watch_over(self, session: aiohttp.ClientSession) -> None:
+    async def _watch_over(self, session: http.Session) -> None:
         patience_s = self._watch.stall_timeout_s
         while True:
             await asyncio.sleep(min(LIVENESS_S, patience_s / 4))
@@ -171,7 +162,7 @@ class Flight:
             elif idle_s > patience_s:
                 await self._end_if_hung(session, idle_s)
 
-    async def _end_if_hung(self, session: aiohttp.ClientSession, idle_s: float) -> None:
+    async def _end_if_hung(self, session: http.Session, idle_s: float) -> None:
         since = self._progress_at
         pulse = await self._read_pulse(session)
         if self._progress_at != since:
@@ -185,14 +176,13 @@ class Flight:
             advice="look at the log; if the server is only slow, raise engine.stall_timeout_s",
         )
 
-    async def _read_pulse(self, session: aiohttp.ClientSession) -> float:
+    async def _read_pulse(self, session: http.Session) -> float:
         """Work done so far; -1 where the server does not tell."""
         if self._watch.pulse_path is None:
             return -1.0
         try:
-            _, said = await self._look(
-                session, self._watch.pulse_path, min(PROBE_TIMEOUT_S, self._watch.stall_timeout_s / 2)
-            )
+            async with asyncio.timeout(min(PROBE_TIMEOUT_S, self._watch.stall_timeout_s / 2)):
+                _, said = await session.ask("GET", self._watch.pulse_path)
         except (aiohttp.ClientError, TimeoutError):
             return -1.0
         return self._watch.pulse(_text(said))

@@ -102,7 +102,7 @@ def test_the_key_goes_to_the_server_and_nowhere_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    monkeypatch.setenv("MY_KEY", KEY)
+    monkeypatch.setenv("MY_KEY", f"{KEY}\r\n")
     with HttpStub(Remote(key=KEY)) as stub:
         with ENGINE.open(jobs.job(tmp_path, options(stub, api_key_env="MY_KEY"))) as session:
             answers = list(session.generate(jobs.requests(2)))
@@ -115,6 +115,14 @@ def test_the_key_goes_to_the_server_and_nowhere_else(
     said += [answer.model_dump_json() for answer in answers]
     said += [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
     assert not any(KEY in text for text in said)
+
+
+def test_a_key_of_several_lines_is_refused(tmp_path: Path, remote: HttpStub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", f"{KEY}\nX-Other: 1")
+    with pytest.raises(StartError, match="MY_KEY holds a line break") as caught:  # noqa: SIM117
+        with ENGINE.open(jobs.job(tmp_path, options(remote, api_key_env="MY_KEY"))):
+            pass
+    assert KEY not in str(caught.value)
 
 
 def test_a_key_that_is_not_set_is_named(tmp_path: Path, remote: HttpStub) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -306,9 +307,55 @@ def test_a_proxy_of_the_environment_is_asked_where_the_target_says_so(monkeypatc
             Client(replace(far, base_url="http://127.0.0.1:9")).get("/health")
 
 
+def far(url: str) -> Client:
+    return Client(Target(url, 1, 5.0, Watch("far", 5.0), key=KEY, trust_env=True))
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_is_not_told_the_key_of_the_server_nor_is_its_own_password_told(
+    monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    async def refuses(request: Request) -> tuple[int, Any]:
+        return (200, {}) if request.method == "POST" else (407, "")
+
+    with HttpStub(refuses) as proxy:
+        monkeypatch.setenv("no_proxy", "")
+        monkeypatch.setenv(f"{scheme}_proxy", proxy.url)
+        (reply,) = far(f"{scheme}://models.test").run(calls(1))
+        monkeypatch.setenv(f"{scheme}_proxy", proxy.url.replace("://", "://me:pass-4711@"))
+        (again,) = far(f"{scheme}://models.test").run(calls(1))
+    assert {reply.status, again.status} == ({"ok"} if scheme == "http" else {"error"})
+    assert "pass-4711" not in repr(again)
+    assert [KEY in str(request.headers.get("authorization")) for request in proxy.seen] == [
+        request.method == "POST" for request in proxy.seen
+    ]
+    assert {request.headers.get("proxy-authorization") for request in proxy.seen} == {
+        None,
+        f"Basic {base64.b64encode(b'me:pass-4711').decode()}",
+    }
+
+
+def test_a_proxy_may_be_named_without_a_scheme_and_left_out_by_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    with HttpStub(echo) as proxy:
+        monkeypatch.setenv("http_proxy", f"127.0.0.1:{proxy.port}")
+        monkeypatch.setenv("no_proxy", f"127.0.0.1:{proxy.port}")
+        far("http://models.test").get("/a")
+        far(proxy.url).get("/b")
+    assert [request.path for request in proxy.seen] == ["http://models.test/a", "/b"]
+
+
+def test_a_proxy_that_speaks_no_http_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setenv("http_proxy", "socks5://me:pass-4711@127.0.0.1:9")
+    for ask in (lambda: far("http://models.test").get("/a"), lambda: list(far("http://models.test").run(calls(1)))):
+        with pytest.raises(EngineError, match=r"socks5 proxy, which is not spoken$"):
+            ask()
+
+
 def test_a_netrc_is_not_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password mine")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
     with HttpStub(echo) as stub:
         target = Target(stub.url, 1, 5.0, Watch("stub", 5.0), trust_env=True)
         assert [reply.status for reply in Client(target).run(calls(1))] == ["ok"]

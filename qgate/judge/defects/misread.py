@@ -18,8 +18,9 @@ _SURE = re.compile(
 _LEAD = re.compile("[ÃÂâðïãäåæçèéÐÑØÙ锟锘烫屯√]")
 """What `_SURE` begins with; looked for first, since one class is quicker than many alternatives."""
 _CP1251 = re.compile(r"(?:[РС][\u0080-\u04ff\u2010-\u2122]){4,}")
-_CP1251_AS_LATIN = re.compile(r"(?:[À-ÿ]{4,}[ ,.]+){2}")
-"""Words without one plain letter: Cyrillic read as Latin-1."""
+_CP1251_AS_LATIN = re.compile(r"(?<![À-ÿ])(?:[À-ÿ]{4,}[ ,.]+){2}")
+"""Words without one plain letter: Cyrillic read as Latin-1. Looked for where a word begins: else a flood of one letter would
+be read anew from each of its letters."""
 _SHIFT_JIS = re.compile(r"[縺繧繝][^\s縺繧繝a-z]?(?:[縺繧繝][^\s縺繧繝a-z]?){2,}")
 _LEAST_LETTER = {"cp1251": "\u0400", "gbk": "\u0800"}
 """Letters below are made by chance: two ideographs may hold the bytes of one."""

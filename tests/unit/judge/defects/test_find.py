@@ -89,7 +89,8 @@ def test_the_offset_is_where_it_begins(text: str, name: str, start: int) -> None
 @pytest.mark.parametrize(
     "text",
     ["\0" * 60_000, "ab" * 30_000, "a" * 59_999 + "b", "a图" * 20_000, "あ図" * 20_000, "(图" * 20_000, "α a " * 20_000,
-     "Рџ" * 20_000, "<|" * 20_000, "\nuser:" * 10_000, "`" * 60_000, "12 " * 20_000, " " * 60_000 + "x", "縺a" * 20_000],
+     "Рџ" * 20_000, "<|" * 20_000, "\nuser:" * 10_000, "`" * 60_000, "12 " * 20_000, " " * 60_000 + "x", "縺a" * 20_000,
+     "é" * 200_000],
     ids=lambda text: repr(text[:4]),
 )  # fmt: skip
 @pytest.mark.timeout(20)

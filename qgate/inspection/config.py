@@ -108,10 +108,12 @@ MEANING = (
 NEEDS_BFLOAT16 = frozenset({"gemma2", "gemma3", "gemma3_text", "glm4", "plamo2"})
 """vLLM's _FLOAT16_NOT_SUPPORTED_MODELS: their activations pass float16's largest number."""
 DTYPE = re.compile(r"(b?float(16|32|64)|half|float|double|float8_\w+)")
-SAMPLING = (
-    "do_sample", "temperature", "top_p", "top_k", "min_p", "typical_p", "repetition_penalty", "no_repeat_ngram_size",
-    "max_new_tokens",
-)  # fmt: skip
+SAMPLING: Mapping[str, float | None] = {
+    "do_sample": False, "temperature": 1.0, "top_p": 1.0, "top_k": None, "min_p": None, "typical_p": 1.0,
+    "repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "max_new_tokens": None,
+}  # fmt: skip
+"""What each means where it is not said; transformers leaves such values out when it saves. Of `top_k` engines think
+differently: 50 in transformers, none in vLLM."""
 DEFAULT_THETA = 10_000.0
 
 
@@ -170,7 +172,7 @@ def _against(facts: Facts, baseline: Facts) -> Iterator[Finding]:
     mine, theirs = rope(facts.text_config), rope(baseline.text_config)
     if mine != theirs and not renamed(facts, baseline).keys() & _near_rope(facts, baseline):
         yield ROPE_DIFFERS.at("config.json: rope", f"{_told(mine)}, the baseline's {_told(theirs)}")
-    odd = [name for name in SAMPLING if facts.generation.get(name) != baseline.generation.get(name)]
+    odd = [name for name in SAMPLING if _sampling(facts, name) != _sampling(baseline, name)]
     if odd and not facts.unreadable:
         one, other = (side.generation.get(odd[0]) for side in (facts, baseline))
         yield SAMPLING_DIFFERS.at(
@@ -178,6 +180,11 @@ def _against(facts: Facts, baseline: Facts) -> Iterator[Finding]:
         )
     if eos_ids(facts) != eos_ids(baseline):
         yield EOS_DIFFERS.at("eos_token_id", f"{sorted(eos_ids(facts))}, the baseline's {sorted(eos_ids(baseline))}")
+
+
+def _sampling(facts: Facts, name: str) -> Any:
+    said = facts.generation.get(name)
+    return SAMPLING[name] if said is None else said
 
 
 def _theta_twice(config: Mapping[str, Any]) -> str | None:

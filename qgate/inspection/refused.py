@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from qgate.inspection.scheme import NO_PATTERN
+
 STRATEGIES = frozenset({"tensor", "channel", "group", "block", "token", "tensor_group", "attn_head"})
 ORDERS = frozenset({"group", "weight", "static", "dynamic"})
 TYPES = frozenset({"int", "float"})
@@ -39,7 +41,7 @@ def _of_groups(said: Mapping[str, Any]) -> Iterator[str]:
     for pattern in patterns:
         try:
             re.compile(pattern.removeprefix("re:") if pattern.startswith("re:") else "")
-        except re.error as error:
+        except NO_PATTERN as error:
             yield f"{pattern!r} is no regular expression ({error})"
 
 

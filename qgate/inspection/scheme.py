@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 LINEAR = "Linear"
+NO_PATTERN = (re.error, OverflowError, RecursionError)
+"""What Python says of a text that is no regular expression."""
 ORDERS = {"group": "group", "dynamic": "group", "True": "group", "static": "static", "weight": "static"}
 """compressed-tensors' `actorder` to `Scheme.order`."""
 
@@ -78,7 +80,7 @@ def matches(module: str, target: str) -> bool:
     if target.startswith("re:"):
         try:
             return re.match(target[3:], module) is not None
-        except re.error:
+        except NO_PATTERN:
             return False
     if target.startswith("~"):
         return f".{target[1:]}." in f".{module}."

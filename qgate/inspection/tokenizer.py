@@ -7,6 +7,7 @@ tokens), in one spelling: versions of the library write the same merges as pairs
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -70,6 +71,7 @@ FILE = "tokenizer.json"
 ANY_OF = frozenset({FILE, "tokenizer.model", "vocab.json", "spiece.model", "tekken.json", "sentencepiece.bpe.model"})
 SPECIAL = ("bos_token", "eos_token", "pad_token", "unk_token")
 SECTIONS = ("model", "normalizer", "pre_tokenizer", "post_processor", "decoder")
+NUMBER = re.compile(r"[0-9]{1,9}")
 DEFAULTS = {"ignore_merges": False, "byte_fallback": False, "fuse_unk": False, "dropout": None, "use_regex": True}
 
 
@@ -160,7 +162,7 @@ def _added_by_settings(facts: TokenizerFacts) -> dict[int, tuple[str, bool]]:
     return {
         int(number): (entry["content"], bool(entry.get("special")))
         for number, entry in (said.items() if isinstance(said, Mapping) else ())
-        if str(number).isdecimal() and isinstance(entry, Mapping)
+        if NUMBER.fullmatch(number) and isinstance(entry, Mapping)
         if isinstance(entry.get("content"), str) and entry["content"] not in known
     }
 

@@ -355,6 +355,16 @@ FAULTS = [
     Fault(
         "quantization-config-wrong", "pack-quantized", config(quantization_config__ignore=["lm_head", "re:.*(vision"])
     ),
+    Fault(
+        "quantization-config-wrong",
+        "pack-quantized",
+        config(quantization_config__ignore=["lm_head", f"re:a{{{9**30}}}"]),
+    ),
+    Fault(
+        "quantization-config-wrong",
+        "pack-quantized",
+        config(quantization_config__ignore=["lm_head", "re:" + "(" * 5_000]),
+    ),
     Fault("quantization-config-wrong", "awq-gemm", config(quantization_config__modules_to_not_convert="lm_head")),
     Fault("quantization-config-wrong", "pack-quantized", config(**{f"{GROUP}__actorder": "sideways"})),
     Fault("quantization-config-wrong", "int-quantized", config(**{f"{GROUP}__strategy": "rows"})),
@@ -479,6 +489,12 @@ HARMLESS: dict[str, tuple[str, Plant]] = {
     "static order, whose columns were put back": ("pack-quantized", config(**{f"{GROUP}__actorder": "static"})),
     "rope in transformers 4's words": ("gptq-v1", config(rope_parameters=..., rope_theta=50000.0)),
     "rope written twice alike": ("gptq-v1", config(rope_theta=50000.0)),
+    "a token whose number no vocabulary reaches": (
+        "gptq-v1", change("tokenizer_config.json", added_tokens_decoder={"9" * 5000: {"content": "<tool>"}}),
+    ),
+    "sampling that is off, said or left unsaid": (
+        "gptq-v1", change("generation_config.json", do_sample=False, temperature=1.0, top_p=1.0, repetition_penalty=None),
+    ),
     "no token to pad with": ("gptq-v1", change("generation_config.json", pad_token_id=None)),
     "no generation config": ("gptq-v1", lambda o: (o.folder / "generation_config.json").unlink()),
     "scales in bfloat16": ("gptq-v1", in_bfloat16(f"{FIRST}.scales")),

@@ -169,7 +169,8 @@ def pins(folder: Path) -> dict[str, dict[str, Any]]:
 def write_manifest(folder: Path, manifest: EvalsetManifest) -> None:
     """Write evalset.yaml, whole or not at all. Raises StoreError."""
     assert manifest.format == EVALSET_FORMAT
-    text = yaml.safe_dump(manifest.model_dump(exclude_none=True), sort_keys=False, allow_unicode=True, width=120)
+    value = manifest.model_dump(exclude_none=True)
+    text = yaml.dump(value, Dumper=yaml_tree.Dumper, sort_keys=False, allow_unicode=True, width=120)
     write_text(folder / MANIFEST, text)
 
 

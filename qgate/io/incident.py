@@ -18,7 +18,7 @@ from qgate.io.files import write_text
 from qgate.io.recipe import absolute_source
 from qgate.io.redact import redact, redact_words
 from qgate.io.validation import Document
-from qgate.io.yaml_tree import parse
+from qgate.io.yaml_tree import Dumper, parse
 from qgate.judge.defects import DEFECTS
 from qgate.levers import Launched, load_isolating
 from qgate.ports import load_engine
@@ -94,7 +94,7 @@ OF_ONE_CHECKPOINT = ("--quantization", "-q")
 """Launch arguments that speak of the candidate's weights only."""
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(Dumper):
     """Writes texts of several lines as blocks, so that a prompt can be read."""
 
 

@@ -19,10 +19,24 @@ MAX_BYTES = 1 << 20
 MAX_NODES = 100_000
 MAX_DEPTH = 50
 MERGE = "tag:yaml.org,2002:merge"
-DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9_]*|[0-9_]*\.[0-9_]*([eE][-+]?[0-9]+)?)")
+DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9_]*|[0-9_]*\.[0-9_]*([eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)")
 """What YAML 1.1 reads as people do: not 010 (8), 0x10 (16) or 1:30 (90)."""
+FLOAT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+\Z|[-+]\.[0-9]+\Z")
+"""Numbers of JSON and YAML 1.2 that are text to YAML 1.1: 1e-3, 1.5e3, +.5."""
 
 Path = tuple[str | int, ...]
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads as numbers what JSON does."""
+
+
+class Dumper(yaml.SafeDumper):
+    """Puts text in quotes that `parse` would read as a number."""
+
+
+for _each in (_Loader, Dumper):
+    _each.add_implicit_resolver("tag:yaml.org,2002:float", FLOAT, list("-+.0123456789"))
 
 
 @dataclass(frozen=True)
@@ -51,7 +65,7 @@ def parse(data: bytes, name: str, *, max_bytes: int = MAX_BYTES, finite: bool = 
             f"{name}, line {line}: not UTF-8 ({error.reason})", advice="save the file as UTF-8"
         ) from error
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
         raise RecipeError(f"{name}{_mark(error)}: not valid YAML: {_problem(error)}") from error
     except RecursionError as error:
@@ -59,7 +73,7 @@ def parse(data: bytes, name: str, *, max_bytes: int = MAX_BYTES, finite: bool = 
     if root is None:
         raise RecipeError(f"{name} is empty", advice="`qgate init` writes a commented starter")
     _Weigher(name).weigh(root, 0)
-    reader = _Reader(name, yaml.SafeLoader(""), finite)
+    reader = _Reader(name, _Loader(""), finite)
     return Tree(reader.read(root, ()), reader.lines)
 
 
@@ -105,7 +119,7 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
 class _Reader:
     """Builds plain values from nodes and remembers lines."""
 
-    def __init__(self, name: str, loader: yaml.SafeLoader, finite: bool) -> None:
+    def __init__(self, name: str, loader: _Loader, finite: bool) -> None:
         self.name = name
         self.loader = loader
         self.finite = finite

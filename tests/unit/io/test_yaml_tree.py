@@ -1,9 +1,10 @@
 """YAML reading: plain values, the line of each field, and refusal of what could hurt."""
 
 import pytest
+import yaml
 
 from qgate.errors import RecipeError
-from qgate.io.yaml_tree import parse
+from qgate.io.yaml_tree import Dumper, parse
 
 
 def test_values_and_lines() -> None:
@@ -17,9 +18,22 @@ def test_dates_and_other_types_stay_text() -> None:
     assert parse(b"a: 2026-01-01\n", "r.yaml").value == {"a": "2026-01-01"}
 
 
-def test_numbers_as_people_write_them() -> None:
-    text = "[0, -1, +2, 1_000, 0.05, .5, -0.0, 1., 1.5e-3, 1.5e+3, 1e-3]"
-    assert parse(text.encode(), "r.yaml").value == [0, -1, 2, 1000, 0.05, 0.5, -0.0, 1.0, 0.0015, 1500.0, "1e-3"]
+def test_numbers_as_people_and_json_write_them() -> None:
+    text = "[0, -1, +2, 1_000, 0.05, .5, +.5, -0.0, 1., 1.5e-3, 1.5e+3, 1e-3, 1e-05, 1E+16, 2.5e3, -.5e1]"
+    assert parse(text.encode(), "r.yaml").value == [
+        0, -1, 2, 1000, 0.05, 0.5, 0.5, -0.0, 1.0, 0.0015, 1500.0, 0.001, 0.00001, 1e16, 2500.0, -5.0,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["08", "1e", "e5", "1e5f", "1e5 ", "0.26.0", "v1.5", "1-2", ".", "-", "1e5", "+.5"])
+def test_text_is_read_as_it_was_written(text: str) -> None:
+    written = yaml.dump([text], Dumper=Dumper)
+    assert parse(written.encode(), "r.yaml").value == [text]
+
+
+@pytest.mark.parametrize("text", ["08", "1e", "e5", "1e5f", "0.26.0", "v1.5", "1-2", "."])
+def test_text_that_is_no_number_needs_no_quotes(text: str) -> None:
+    assert parse(f"a: {text}".encode(), "r.yaml").value == {"a": text}
 
 
 def test_a_whole_number_beyond_every_float_is_read() -> None:
@@ -57,6 +71,7 @@ BOMB = b"a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(
         (b"a: 010\n", "line 1: 010 would be read as 8"),
         (b"a: 1:30\n", "line 1: 1:30 would be read as 90"),
         (b"a: [.inf]\n", "line 1: .inf is no finite number"),
+        (b"a: 1e400\n", "line 1: 1e400 is no finite number"),
         (b'a: "\\ud800"\n', "line 1: a lone surrogate"),
         (b"a: !!python/object/apply:os.system [x]\n", ""),
         (b"x" * (2 << 20), "at most"),

@@ -254,7 +254,7 @@ class Criterion(Frozen):
     where: dict[str, str] = Field(default_factory=dict, description="Only this slice, e.g. {language: zh}")
     by: str | None = Field(default=None, description="For worst_slice_score_loss: the slice key, e.g. `language`")
     defects: tuple[str, ...] | None = Field(
-        default=None, description="For defect metrics: only these defects; default: all"
+        default=None, min_length=1, description="For defect metrics: only these defects; default: all"
     )
 
     @model_validator(mode="after")

@@ -92,10 +92,12 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
 
 
 def _num_items(prepared: Prepared) -> dict[str, int | None]:
-    """Items of each set; of one that lm-eval is still to make, None."""
+    """Items of each set, twins counted with their clean one; of a set that lm-eval is still to make, None."""
     known = prepared.evalsets
     names = (evalset_name(use.name) for use in prepared.loaded.recipe.evalsets)
-    return {name: len(known[name].items) if name in known else None for name in names}
+    return {
+        name: len({item.twin_of or item.id for item in known[name].items}) if name in known else None for name in names
+    }
 
 
 def _devices(prepared: Prepared) -> tuple[Device, ...]:

@@ -82,16 +82,14 @@ def _beyond_seen(harms: Floats, limit: float) -> Floats:
 
 
 def fewest_items(support: Support, margin: float, alpha: float) -> int:
-    """Items without which a harm does not pass; 0 where its bound does not rest on the worst item seen.
+    """Items without which a harm does not pass; 0 where gains could make up for the unseen item.
 
-    So many that a fault of a share RARE_SHARE of items is missed with half of the error that `alpha` allows; and where
-    an item can be no worse than `support.greatest`, so many that the items which, being so bad, bring the harm to the
-    `margin` alone, are all missed with `alpha` at most.
+    Where the bound rests on the worst item seen, so many that a fault of a share RARE_SHARE of items is missed with half of
+    the error that `alpha` allows. And where an item can be no worse than `support.greatest`, and nothing makes up for it,
+    so many that the items which, being so bad, bring the harm to the `margin` alone, are all missed with `alpha` at most.
     """
-    if not support.open:
-        return 0
-    fewest = log(alpha / 2) / log(1 - RARE_SHARE)
-    if isfinite(support.greatest) and 0 < margin < support.greatest:
+    fewest = log(alpha / 2) / log(1 - RARE_SHARE) if support.open else 0.0
+    if (support.open or support.least >= 0) and isfinite(support.greatest) and 0 < margin < support.greatest:
         fewest = max(fewest, log(alpha) / log(1 - margin / support.greatest))
     return ceil(fewest)
 

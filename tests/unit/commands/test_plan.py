@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,9 @@ def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(type(ENGINE), "devices", lambda self, tool: ())
     for name in ("model", "w8a8"):
         write_checkpoint(tmp_path / name)
-    write_evalset(tmp_path, [item(number) for number in range(10)])
+    clean = [item(number) for number in range(10)]
+    twin = json.loads(item(10)) | {"twin_of": "crate-000"}
+    write_evalset(tmp_path, [*clean, json.dumps(twin)])
     return write(tmp_path, small(engine={"name": "vllm", "parallel": "auto"}))
 
 
@@ -95,6 +98,7 @@ def test_each_step_is_one_line_of_eighty_columns(
     [
         ("kl_p95", None, "kl_p95 can pass from 59 items on, and at most 10 are judged"),
         ("kl_p99", 4, "kl_p99 can pass from 299 items on, and at most 4 are judged"),
+        ("defect_rate", None, "defect_rate can pass from 29 items on, and at most 10 are judged"),
         ("score_loss", None, None),
     ],
 )

@@ -6,7 +6,16 @@ from qgate.judge.arms import Arms
 from qgate.judge.criteria import Support, metric_of
 from qgate.judge.harms import read
 from qgate.judge.resample import Draws, Unseen
-from qgate.judge.sample import LEAST_UNSEEN, Sample, estimate, interval, of_items, relative, standard_error
+from qgate.judge.sample import (
+    LEAST_UNSEEN,
+    Sample,
+    estimate,
+    fewest_items,
+    interval,
+    of_items,
+    relative,
+    standard_error,
+)
 from qgate.schemas.evidence import Evidence
 
 from .made import evidence, row
@@ -92,3 +101,12 @@ def test_a_harm_without_a_limit_keeps_a_width_where_all_items_are_equal():
 
 def test_one_item_has_no_standard_error():
     assert standard_error(of_items(np.ones(1), Support(-1, 1), 1)) is None
+
+
+@pytest.mark.parametrize("margin", [0.02, 0.05, 0.3])
+def test_a_share_never_passes_with_fewer_items_than_the_fewest_and_does_with_a_few_more(margin):
+    fewest = fewest_items(Support(0, 1), margin, 0.05)
+    for num_items, within in ((fewest - 1, False), (round(1.1 * fewest) + 1, True)):
+        sample = of_items(np.zeros(num_items), Support(0, 1), num_items)
+        assert (interval(sample, 0.05, DRAWS).high <= margin) is within
+    assert fewest_items(Support(-1, 1), margin, 0.05) == 0

@@ -139,7 +139,8 @@ def _score(prepared: Prepared, known: Mapping[str, Checkpoint], keys: Mapping[Ar
     for (variant, source_arm, replicate), states in groups.items():
         again = f" again ({replicate})" if replicate else ""
         whose = f"answers of {source_arm[0]}" + (f" again ({source_arm[1]})" if source_arm[1] else "")
-        yield Line("score", f"{variant}{again}: {whose}", _together(states), f"{len(states)} passes")
+        size = f"{len(states)} passes" if len(states) > 1 else "1 pass"
+        yield Line("score", f"{variant}{again}: {whose}", _together(states), size)
 
 
 def _is_scored(prepared: Prepared, step: ScoreStep, digest: str, source_key: str) -> bool:

@@ -20,8 +20,6 @@ from qgate.schemas.evidence import Evidence
 from qgate.schemas.recipe import BASELINE, Criterion, Recipe, Tier
 from qgate.schemas.verdict import CriterionResult, TierVerdict, VariantVerdict, Verdict, VerdictSheet
 
-NO_FLOOR = "the A/A arm gave no answers, so the baseline's own noise is unknown"
-
 
 def judge(evidence: Evidence, recipe: Recipe, run_id: str) -> VerdictSheet:
     """Judge every variant of the recipe in every tier on the evidence of one run."""
@@ -152,7 +150,7 @@ def _unfit(bench: Bench, tier: Tier, variant: str) -> str | None:
         if not bench.case.arms.has(name):
             return f"{name} gave no answers"
     if bench.recipe.noise_floor.replicates and not bench.case.arms.has(FLOOR):
-        return NO_FLOOR
+        return "the A/A arm gave no answers, so the baseline's own noise is unknown"
     if evidence.engine not in tier.engines:
         accepted = ", ".join(tier.engines)
         return f"the numbers come from the engine {evidence.engine or 'unknown'!r}; this interface accepts {accepted}"
@@ -164,13 +162,11 @@ def _baseline(bench: Bench, criteria: tuple[CriterionResult, ...]) -> tuple[Verd
     noisy = [result for result in criteria if result.verdict is Verdict.INVALID]
     if noisy:
         return Verdict.INCONCLUSIVE, noisy[0].reason
-    if bench.case.arms.has(FLOOR):
-        if not criteria:
-            return Verdict.PASS, "the baseline is what all else is measured by, and nothing is asked of it here"
-        return Verdict.PASS, "the baseline agrees with itself within every margin that it was run again for"
-    if bench.recipe.noise_floor.replicates:
-        return Verdict.INCONCLUSIVE, NO_FLOOR
-    return Verdict.PASS, "the baseline is what all else is measured by; its own noise was not measured"
+    if not bench.case.arms.has(FLOOR):
+        return Verdict.PASS, "the baseline is what all else is measured by; its own noise was not measured"
+    if not criteria:
+        return Verdict.PASS, "the baseline is what all else is measured by, and nothing is asked of it here"
+    return Verdict.PASS, "the baseline agrees with itself within every margin that it was run again for"
 
 
 def _combine(criteria: tuple[CriterionResult, ...]) -> tuple[Verdict, str]:

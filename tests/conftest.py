@@ -1,6 +1,8 @@
-"""How Hypothesis chooses its examples, for all suites: by what is tested, never by how fast the machine is."""
+"""What all suites have in common whatever the machine: Hypothesis's examples, and servers of the tests' own within reach."""
 
 from __future__ import annotations
+
+import os
 
 from hypothesis import HealthCheck, settings
 
@@ -10,3 +12,7 @@ settings.register_profile("same", derandomize=True, **SLOW_MACHINE)
 settings.register_profile("search", derandomize=False, **SLOW_MACHINE)
 settings.load_profile("same")
 """A change is told by the same examples every time; `--hypothesis-profile search` looks for new ones."""
+
+_AROUND = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
+os.environ["no_proxy"] = ",".join(filter(None, (_AROUND, "127.0.0.1", "localhost")))
+"""A machine may have a proxy for its package index, which does not reach what a test serves."""

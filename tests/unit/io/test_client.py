@@ -292,6 +292,7 @@ def test_the_key_is_sent_and_never_shown(caplog: pytest.LogCaptureFixture) -> No
 def test_proxies_of_the_environment_are_not_asked_for_a_local_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "")
     with HttpStub(echo) as stub:
         assert [reply.status for reply in client(stub.url).run(calls(1))] == ["ok"]
 
@@ -355,7 +356,6 @@ def test_a_proxy_that_speaks_no_http_is_refused(monkeypatch: pytest.MonkeyPatch)
 def test_a_netrc_is_not_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password mine")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
     with HttpStub(echo) as stub:
         target = Target(stub.url, 1, 5.0, Watch("stub", 5.0), trust_env=True)
         assert [reply.status for reply in Client(target).run(calls(1))] == ["ok"]

@@ -146,7 +146,8 @@ def _model(client: Client, options: OpenAiOptions, name: str) -> dict[str, Any]:
     try:
         status, body = client.get("/v1/models")
     except EngineError as error:
-        raise StartError(error.message, advice="check engine.options.base_url, and that the server runs") from error
+        advice = error.advice or "check engine.options.base_url, and that the server runs"
+        raise StartError(error.message, advice=advice) from error
     if status != 200:
         raise StartError(f"{name} does not list its models: HTTP {status}: {body[:300]}", advice=_advice(status))
     try:

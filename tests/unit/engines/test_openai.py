@@ -125,6 +125,14 @@ def test_a_key_of_several_lines_is_refused(tmp_path: Path, remote: HttpStub, mon
     assert KEY not in str(caught.value)
 
 
+def test_a_proxy_that_is_not_spoken_is_the_thing_to_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:9")
+    job = jobs.job(tmp_path, OpenAiOptions(base_url="http://models.test/v1"))
+    with pytest.raises(StartError, match="socks5 proxy") as caught, ENGINE.open(job):
+        pass
+    assert "no_proxy" in (caught.value.advice or "")
+
+
 def test_a_key_that_is_not_set_is_named(tmp_path: Path, remote: HttpStub) -> None:
     with pytest.raises(StartError, match="MY_KEY is not set"):  # noqa: SIM117
         with ENGINE.open(jobs.job(tmp_path, options(remote, api_key_env="MY_KEY"))):

@@ -60,7 +60,8 @@ def decide(
 ) -> CriterionResult:
     """The verdict of one criterion for one variant. `floor` is the A/A arm's measure; None where there is no such arm."""
     judged = (
-        _floor_fails(criterion, floor)
+        _floor_unknown(found, floor)
+        or _floor_fails(criterion, floor)
         or _missing(criterion, found)
         or _void(criterion, found, statistics, draws)
         or _nothing_measured(found)
@@ -117,13 +118,23 @@ def _missing(criterion: Criterion, found: Measured) -> Judged | None:
     return Judged(Verdict.INCONCLUSIVE, reason)
 
 
+def _floor_unknown(found: Measured, floor: Measured | None) -> Judged | None:
+    """INVALID where the baseline was asked again, and too little of what came can be compared."""
+    if floor is None or (floor.estimate.value is None and found.estimate.value is None):
+        return None
+    if floor.estimate.value is None:
+        what = "the A/A arm has nothing to compare here"
+    elif floor.num_missing > MOST_MISSING * floor.num_expected:
+        what = f"{floor.num_missing} of {floor.num_expected} answers of the A/A arm are missing"
+    else:
+        return None
+    return Judged(Verdict.INVALID, f"{what}: the engine's own noise is unknown")
+
+
 def _floor_fails(criterion: Criterion, floor: Measured | None) -> Judged | None:
     """INVALID where the baseline against itself fails the criterion, or leaves it no room to fail."""
     if floor is None or floor.estimate.low is None or floor.estimate.high is None:
         return None
-    if floor.num_missing > MOST_MISSING * floor.num_expected:
-        missing = f"{floor.num_missing} of {floor.num_expected} answers of the A/A arm are missing"
-        return Judged(Verdict.INVALID, f"{missing}: the engine's own noise is unknown")
     low, high = floor.estimate.low, floor.estimate.high
     if criterion.metric == "output_disagreement":
         if high <= 1 - criterion.margin:

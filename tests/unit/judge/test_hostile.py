@@ -74,6 +74,16 @@ def test_an_a_a_arm_that_was_asked_for_and_is_absent_leaves_nothing_to_pass():
     assert "the A/A arm gave no answers" in sheet.tiers[0].reason
 
 
+def test_token_scores_that_the_a_a_arm_lacks_leave_nothing_to_pass():
+    made = with_tokens(100, 0.01)
+    scores = {name: each for name, each in made.token_scores.items() if name != "baseline#1"}
+    kl = {"metric": "kl_mean", "margin": 0.5}
+    assert judged(made, kl).verdict is Verdict.PASS
+    sheet = judge(dataclasses.replace(made, token_scores=scores), recipe([kl]), "run")
+    assert criterion(sheet).verdict is Verdict.INVALID
+    assert verdicts(sheet)["w8a8"] is Verdict.INCONCLUSIVE
+
+
 @pytest.mark.parametrize("metric", MEANS)
 def test_one_item_passes_nothing(metric):
     for answer in (1.0, 0.0):

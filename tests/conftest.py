@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from qgate.engines.fake import ENGINE
 
 SLOW_MACHINE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "database": None, "print_blob": True}
 
@@ -16,3 +20,9 @@ settings.load_profile("same")
 _AROUND = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
 os.environ["no_proxy"] = ",".join(filter(None, (_AROUND, "127.0.0.1", "localhost")))
 """A machine may have a proxy for its package index, which does not reach what a test serves."""
+
+
+@pytest.fixture(autouse=True)
+def _no_sessions_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake engine's draws depend on how many sessions a variant had: none of other tests."""
+    monkeypatch.setattr(ENGINE, "_sessions", Counter())

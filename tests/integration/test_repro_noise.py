@@ -70,9 +70,10 @@ def test_a_flaky_overflow_is_not_told_as_the_weights(rate: float, bench: Bench) 
     assert found.cause == "kernel_or_engine", found.summary
 
 
-@pytest.mark.parametrize("rate", FLAKY[:3])
+@pytest.mark.parametrize("rate", FLAKY[:2])
 @pytest.mark.parametrize("other", ["bad_kernel", "race", "overflow"])
-def test_two_causes_in_equal_parts_are_never_told_as_one_for_sure(other: str, rate: float, bench: Bench) -> None:
+def test_two_causes_in_equal_parts_are_not_told_as_one_for_sure(other: str, rate: float, bench: Bench) -> None:
+    """Up to a quarter each: from a third on, what fails by both is so much that either alone does clearly over half."""
     for side in ("candidate", "baseline"):
         write_checkpoint(bench.root / side, dtype="float16")
     weights = {"garble": rate, **({"overflow": rate} if other == "overflow" else {})}

@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 
@@ -60,29 +61,40 @@ class HttpStub:
         self._loop.close()
 
     async def _serve(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
-        server = await asyncio.start_server(self._connection, sock=self._socket)
+        # asyncio's own server loses a socket that it accepts in the turn in which it is closed (Python 3.11)
+        self._open: dict[socket.socket, asyncio.Task[None]] = {}
+        self._socket.setblocking(False)
+        self._loop.add_reader(self._socket, self._accept)
         await self._stopped.wait()
-        server.close()
-        await asyncio.sleep(0.01)  # connections just accepted begin, and so can be closed
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._loop.remove_reader(self._socket)
+        self._socket.close()
+        while self._open:
+            for task in self._open.values():
+                task.cancel()
+            await asyncio.sleep(0)
 
-    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.num_connections += 1
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    def _accept(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                taken, _ = self._socket.accept()
+                self.num_connections += 1
+                self._open[taken] = asyncio.create_task(self._connection(taken))
+                self._open[taken].add_done_callback(partial(self._forget, taken))
+
+    def _forget(self, taken: socket.socket, ended: asyncio.Task[None]) -> None:
+        del self._open[taken]
+        taken.close()
+
+    async def _connection(self, taken: socket.socket) -> None:
+        reader, writer = await asyncio.open_connection(sock=taken)
         try:
             while True:
                 await self._exchange(reader, writer)
-        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+        except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
-            self._tasks.discard(task)
-            writer.close()
-            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+            writer.transport.abort()
+            with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -101,3 +113,4 @@ class HttpStub:
         payload = value.encode() if isinstance(value, str) else json.dumps(value).encode()
         writer.write(f"HTTP/1.1 {status} X\r\ncontent-length: {len(payload)}\r\n\r\n".encode() + payload)
         await writer.drain()
+

@@ -113,4 +113,3 @@ class HttpStub:
         payload = value.encode() if isinstance(value, str) else json.dumps(value).encode()
         writer.write(f"HTTP/1.1 {status} X\r\ncontent-length: {len(payload)}\r\n\r\n".encode() + payload)
         await writer.drain()
-

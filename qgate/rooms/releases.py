@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +31,11 @@ class Release:
     recipe: Recipe
     rows: tuple[Row, ...]
 
+    @cached_property
+    def asked(self) -> set[tuple[str, str, str, str, int]]:
+        """Every variant with what it was asked."""
+        return {(row.variant, *row.pair) for row in self.rows if row.replicate == 0}
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -38,15 +45,15 @@ class Comparison:
     later: Run
     changes: tuple[Change, ...]
     notes: tuple[str, ...]
-    num_lost: int
-    """Variants and sets of the earlier run that the later one says nothing of."""
+    num_short: int
+    """Variants and sets of the earlier run of which the later one has a part of the answers, or none."""
 
     @property
     def exit_code(self) -> ExitCode:
-        """1 where something got worse for sure, 3 where a variant could not be compared on a set, else 0."""
+        """1 where something got worse for sure, 3 where a variant could not be compared on a whole set, else 0."""
         if any(change.is_worse for change in self.changes):
             return ExitCode.FAIL
-        is_told = not self.num_lost and not any(change.is_unknown for change in self.changes)
+        is_told = not self.num_short and not any(change.is_unknown for change in self.changes)
         return ExitCode.PASS if is_told else ExitCode.INCONCLUSIVE
 
 
@@ -57,8 +64,8 @@ def compare_releases(earlier: Path, later: Path) -> Comparison:
     changes = compare(before.rows, after.rows, STATISTICS)
     if not changes:
         raise UserError("the two runs have no variant with answers to the same requests", advice="run the same recipe")
-    lost = {(row.variant, row.evalset) for row in before.rows} - {(each.variant, each.evalset) for each in changes}
-    return Comparison(before.run, after.run, changes, tuple(_notes(before, after, lost)), len(lost))
+    short = Counter((variant, evalset) for variant, evalset, *_ in before.asked - after.asked)
+    return Comparison(before.run, after.run, changes, tuple(_notes(before, after, short)), len(short))
 
 
 def _read(folder: Path) -> Release:
@@ -85,18 +92,22 @@ def _refuse_other_questions(before: Release, after: Release) -> None:
             raise UserError(f"the sampling profile {name!r} differs in the two runs", advice="compare like with like")
 
 
-def _notes(before: Release, after: Release, lost: Collection[tuple[str, str]]) -> Iterator[str]:
-    """What a reader must know of the comparison."""
+def _notes(before: Release, after: Release, short: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    """What a reader must know of the comparison. `short`: how many answers the later run lacks, by variant and set."""
     names = [{row.variant for row in release.rows} for release in (before, after)]
     for gone in sorted(names[0] - names[1]):
         why = after.run.failures.get(gone, "it has no such variant")
         yield f"{gone} is only in {before.run.run_id}; in {after.run.run_id}: {why}"
     yield from (f"{new} is only in {after.run.run_id}" for new in sorted(names[1] - names[0]))
-    for variant, evalset in sorted(lost):
+    num_asked = Counter((variant, evalset) for variant, evalset, *_ in before.asked)
+    for (variant, evalset), num_lacking in sorted(short.items()):
         if variant in names[1]:
-            yield f"{variant} on {evalset} cannot be compared: {after.run.run_id} has no answer to the same requests"
-    keys = [{(row.variant, *row.pair) for row in release.rows if row.replicate == 0} for release in (before, after)]
-    alone = {key for key in keys[0] ^ keys[1] if key[0] in names[0] & names[1]}
+            num_there = num_asked[variant, evalset] - num_lacking
+            has = f": {after.run.run_id} has no answer to the same requests"
+            if num_there:
+                has = f" whole: {after.run.run_id} has answers to {num_there} of {num_asked[variant, evalset]} requests"
+            yield f"{variant} on {evalset} cannot be compared{has}"
+    alone = {key for key in before.asked ^ after.asked if key[0] in names[0] & names[1]}
     if alone:
         yield f"{len(alone)} answers have no counterpart in the other run and are left out"
     for name in sorted(names[0] & names[1]):

@@ -159,6 +159,24 @@ def test_a_set_that_the_later_run_lost(
     assert f"good on more cannot be compared: {runs[0].name} has no answer to the same requests" in said
 
 
+def test_a_set_of_which_the_later_run_answered_a_part(
+    runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    part = copy(runs[0], tmp_path)
+    rows = table.read(pq.read_table(part / "answers.parquet"))
+    items = sorted({row.item for row in rows if row.variant == "good"})
+    pq.write_table(
+        table.build([row for row in rows if row.variant != "good" or row.item != items[0]]), part / "answers.parquet"
+    )
+    assert call(runs[0], part) == ExitCode.INCONCLUSIVE
+    said = " ".join(capsys.readouterr().out.split())
+    assert (
+        f"good on tiny cannot be compared whole: {runs[0].name} has answers to {len(items) - 1} of {len(items)} "
+        in said
+    )
+    assert call(part, runs[0]) == ExitCode.PASS
+
+
 def test_no_answers(runs: tuple[Path, Path], tmp_path: Path) -> None:
     other = copy(runs[0], tmp_path)
     (other / "answers.parquet").write_bytes(b"PAR1")

@@ -31,7 +31,7 @@ def repro(arguments: argparse.Namespace) -> ExitCode:
     folder: Path = arguments.out or _folder(loaded, arguments.results)
     wishes = order.Wishes(rate=arguments.rate, calls=arguments.calls, every=arguments.every)
     with watching(quiet=arguments.quiet) as watcher:
-        outcome = order.run(loaded, folder, Store(arguments.results), watcher, wishes)
+        outcome = order.run(loaded, folder, Store(arguments.results, watcher.note), watcher, wishes)
     console = Console()
     console.print(repro_terminal.render(outcome.report, str(outcome.folder)))
     if arguments.add_to is not None:

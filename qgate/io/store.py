@@ -4,7 +4,7 @@
     objects/<kind>/<key>.part/     being made, or left by an interrupted run that the next one goes on from
     objects/<kind>/<key>.lock      held while it is made: a second run waits, and finds it finished
 
-An object whose files are missing or other bytes than were written counts as none and is made again.
+An object whose files are missing or other bytes than were written counts as none and is made again, which is told.
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ remembered."""
 class Store:
     """A results folder's objects."""
 
-    def __init__(self, root: Path) -> None:
-        """`root`: the results folder; made on first write."""
+    def __init__(self, root: Path, tell: Callable[[str], None] = lambda text: None) -> None:
+        """`root`: the results folder; made on first write. `tell` is called with every note, with the whole path."""
         self.root = root
+        self.notes: list[str] = []
+        """What a reader of the run must know: each damaged object that was made again."""
+        self._tell = tell
         self.objects = root / "objects"
 
     def folder(self, kind: str, key: str) -> Path:
@@ -65,6 +68,8 @@ class Store:
             if (found := self.find(kind, key)) is not None:
                 return found
             part = final.with_suffix(".part")
+            if final.exists():
+                self._note_damage(final)
             with disk_errors(part):
                 for left in (final,) if resumable else (final, part):
                     if left.exists():
@@ -73,6 +78,11 @@ class Store:
                 make(part)
                 _finish(part, final)
             return final
+
+    def _note_damage(self, folder: Path) -> None:
+        said = "is damaged, its files are not those that were written: it is made again"
+        self.notes.append(f"{folder.relative_to(self.root)} {said}")
+        self._tell(f"{folder} {said}")
 
 
 def _finish(part: Path, final: Path) -> None:

@@ -171,7 +171,7 @@ def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher, find_tool: Fi
         tool=tool,
         device=engine.device(tool),
         scorers=scorers_of(by_use.values()),
-        bench=Bench(engine, Store(results), watcher, requests_by_id(steps)),
+        bench=Bench(engine, Store(results, watcher.note), watcher, requests_by_id(steps)),
         folder=results / "runs" / f"{recipe.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}",
         berths=_berths(loaded, engine, tool),
         find_tool=find_tool,

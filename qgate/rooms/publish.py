@@ -73,7 +73,7 @@ def _run(prepared: Prepared, work: Work, started: datetime) -> Run:
         arms=tuple(arm.record for arm in arms),
         timings_s={**work.timings_s, "total": (datetime.now(UTC) - started).total_seconds()},
         failures=dict(work.failures),
-        notes=tuple(tasks.told for tasks in prepared.tasks.values()),
+        notes=(*(tasks.told for tasks in prepared.tasks.values()), *prepared.store.notes),
     )
 
 

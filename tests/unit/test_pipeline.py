@@ -174,6 +174,21 @@ def test_a_second_run_starts_nothing_and_says_the_same(tmp_path: Path) -> None:
     assert (first.sheet.run_id, second.sheet.run_id) == (first.folder.name, second.folder.name)
 
 
+def test_a_damaged_answer_is_asked_for_again_and_said(tmp_path: Path) -> None:
+    path = made(tmp_path)
+    first, _ = run(tmp_path, path)
+    (arm,) = (arm for arm in first.run.arms if (arm.variant, arm.step) == ("good", "generate"))
+    answers = tmp_path / "results/objects/generations" / arm.key / "answers.jsonl"
+    answers.write_bytes(answers.read_bytes().replace(b"1", b"7"))
+    again, watcher = run(tmp_path, path)
+    assert [each.key for each in again.run.arms if not each.cached] == [arm.key]
+    assert sum(note.startswith(f"{answers.parent} is damaged") for note in watcher.notes) == 1
+    (note,) = again.run.notes
+    assert note.startswith(f"objects/generations/{arm.key} is damaged"), "a run's record names no path of this machine"
+    assert again.sheet.tiers == first.sheet.tiers
+    assert run(tmp_path, path)[0].run.notes == ()
+
+
 def test_the_same_evidence_is_judged_once_and_another_margin_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,7 +59,8 @@ def test_what_an_interrupted_make_left(tmp_path: Path, resumable: bool, seen: li
 
 @pytest.mark.parametrize("damage", ["shorter", "edited", "missing", "marker", "empty marker"])
 def test_damaged_objects_are_made_again(tmp_path: Path, damage: str) -> None:
-    store = Store(tmp_path)
+    told: list[str] = []
+    store = Store(tmp_path, told.append)
     folder = store.obtain("k", "ab", write_one)
     if damage == "shorter":
         (folder / "x").write_text("")
@@ -71,7 +72,12 @@ def test_damaged_objects_are_made_again(tmp_path: Path, damage: str) -> None:
         (folder / "object.json").write_text("{" if damage == "marker" else '{"files": {}}')
     assert store.find("k", "ab") is None
     assert folder.is_dir(), "whoever looks takes nothing away that another process may be replacing"
+    assert not told, "nor does it say what nobody may be about to mend"
     assert (store.obtain("k", "ab", write_one) / "x").read_text() == "1"
+    assert [text.partition(" is damaged")[0] for text in told] == [str(folder)]
+    assert [text.partition(" is damaged")[0] for text in store.notes] == ["objects/k/ab"]
+    assert store.obtain("k", "ab", write_one) == folder
+    assert len(told) == 1, "once it is mended there is nothing to say"
 
 
 def test_large_files_are_hashed_once_and_again_when_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -400,6 +400,18 @@ def test_a_tier_that_must_stay_fp16_passes_for_the_baseline():
     assert refused.reason == "this interface must stay FP16"
 
 
+@pytest.mark.parametrize(("margins", "said"), [([0.1], "agrees with itself"), ([0.1, 1e-6], "within 1 of 2 margins")])
+def test_the_baseline_is_said_to_agree_with_itself_only_where_every_margin_is_settled(margins, said):
+    base = scores(100, 0.9)
+    noise = [[1 - value for value in item] if number in {3, 50} else item for number, item in enumerate(base)]
+    wanted = recipe(
+        [{"metric": "score_loss", "margin": margin} for margin in margins], default="baseline", allow=["baseline"]
+    )
+    tier = judge(evidence(base, {"w8a8": base}, floor=noise), wanted, "run").tiers[0]
+    assert tier.verdict is Verdict.PASS
+    assert said in tier.reason
+
+
 def test_an_allowed_precision_allows_its_variants_and_the_first_that_passes_is_served():
     base = scores(200, 0.9)
     bad = damaged(base, 0.4)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from qgate.judge.shrink_body import Piece, joined, pieces
 from qgate.judge.shrink_rate import TIGHT, RateTest
-from qgate.judge.shrink_search import Fails, Search
+from qgate.judge.shrink_search import Fails, Search, boundary
 from qgate.judge.shrink_trials import Candidate, Trials
 from qgate.schemas.minimised import Body, Level
 
@@ -129,13 +129,7 @@ class Course:
         self._lowest([replace(self.current, max_tokens=step) for step in TOKENS if step < top])
 
     def _lowest(self, rising: Sequence[Candidate], test: RateTest | None = None) -> None:
-        clear, failing = -1, len(rising)
-        while failing - clear > 1:
-            middle = (clear + failing) // 2
-            if self.takes(rising[middle], test):
-                failing = middle
-            else:
-                clear = middle
+        boundary(-1, len(rising), lambda index: self.takes(rising[index], test))
 
     def affords_characters(self) -> bool:
         """Whether characters are finer than words, and the budget allows to try each of them, of a flaky failure twice."""
@@ -145,16 +139,10 @@ class Course:
 
     def go_back(self, holds: Callable[[Candidate], bool]) -> None:
         """Back to the last candidate of the path that `holds`, if holding ends once it ends; the first is taken to."""
-        holding, broken = 0, len(self.path) - 1
-        while broken - holding > 1:
-            middle = (holding + broken) // 2
-            if holds(self.path[middle]):
-                holding = middle
-            else:
-                broken = middle
-        for candidate in self.path[holding + 1 :]:
+        end = boundary(len(self.path) - 1, 0, lambda index: holds(self.path[index])) + 1
+        for candidate in self.path[end:]:
             self.trials.overrule(candidate)
-        del self.path[holding + 1 :]
+        del self.path[end:]
         self._finished.clear()
 
 

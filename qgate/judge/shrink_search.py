@@ -17,6 +17,17 @@ Kept = tuple[int, ...]
 Fails = Callable[[Kept], bool]
 
 
+def boundary(clear: int, failing: int, fails: Callable[[int], bool]) -> int:
+    """By bisection: the failing number next to a clear one, if all between fail from some number on. Neither end is tried."""
+    while abs(failing - clear) > 1:
+        middle = (clear + failing) // 2
+        if fails(middle):
+            failing = middle
+        else:
+            clear = middle
+    return failing
+
+
 class Search:
     """Which of `num` pieces are kept. `fails` says whether a subset (indices, rising, not empty) keeps the failure."""
 
@@ -40,24 +51,12 @@ class Search:
     def cut_end(self) -> None:
         """Keep the shortest beginning that fails, if failing goes on once it begins."""
         whole = self.kept
-        clear, failing = 0, len(whole)
-        while failing - clear > 1:
-            middle = (clear + failing) // 2
-            if self.takes(whole[:middle]):
-                failing = middle
-            else:
-                clear = middle
+        boundary(0, len(whole), lambda end: self.takes(whole[:end]))
 
     def cut_start(self) -> None:
         """Keep the shortest end that fails, likewise."""
         whole = self.kept
-        failing, clear = 0, len(whole)
-        while clear - failing > 1:
-            middle = (clear + failing) // 2
-            if self.takes(whole[middle:]):
-                failing = middle
-            else:
-                clear = middle
+        boundary(len(whole), 0, lambda start: self.takes(whole[start:]))
 
     def cut_chunks(self) -> None:
         """Cut chunks of a half, a quarter … of what is kept, down to two pieces."""
@@ -74,21 +73,9 @@ class Search:
     def _widen(self, at: int, size: int) -> int:
         """After a cut at `at`: cut all before it and after it that is not needed either. Returns where it is now."""
         whole = self.kept
-        clear, failing = min(size, at) + 1, 0
-        while clear - failing > 1:
-            middle = (clear + failing) // 2
-            if self.takes(whole[: at - middle] + whole[at:]):
-                failing = middle
-            else:
-                clear = middle
-        before, after = whole[: at - failing], whole[at:]
-        clear, failing = len(after) + 1, 0
-        while clear - failing > 1:
-            middle = (clear + failing) // 2
-            if self.takes(before + after[middle:]):
-                failing = middle
-            else:
-                clear = middle
+        num = boundary(min(size, at) + 1, 0, lambda num: self.takes(whole[: at - num] + whole[at:]))
+        before, after = whole[: at - num], whole[at:]
+        boundary(len(after) + 1, 0, lambda num: self.takes(before + after[num:]))
         return len(before)
 
     def cut_singles(self) -> None:

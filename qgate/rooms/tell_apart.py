@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from qgate.judge.shrink import SURE_TRIES
 from qgate.judge.shrink_rate import RateTest, measured
+from qgate.judge.shrink_search import boundary
 from qgate.ports import Watcher
 from qgate.rooms.minimise import RATE_TRIES
 from qgate.schemas.minimised import Body, Minimised, Waypoint
@@ -29,15 +30,10 @@ def tell_apart(found: Minimised, candidate: Tries, unquantized: Tries, watcher: 
     if not _shares(found.body, unquantized, test):
         return found.model_copy(update={"apart": True})
     watcher.note("the unquantized model fails on the minimal request too: going back to where it does not")
-    alone, shared = 0, len(found.path) - 1
-    while shared - alone > 1:
-        middle = (alone + shared) // 2
-        if _shares(found.path[middle].body, unquantized, test):
-            shared = middle
-        else:
-            alone = middle
-    is_apart = alone > 0 or not _shares(found.path[0].body, unquantized, test)
-    return _ending_at(found, found.path[alone], candidate).model_copy(update={"apart": is_apart})
+    path = found.path
+    alone = boundary(len(path) - 1, 0, lambda index: not _shares(path[index].body, unquantized, test))
+    is_apart = alone > 0 or not _shares(path[0].body, unquantized, test)
+    return _ending_at(found, path[alone], candidate).model_copy(update={"apart": is_apart})
 
 
 def _shares(body: Body, tries: Tries, test: RateTest) -> bool:

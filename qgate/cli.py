@@ -28,9 +28,10 @@ start here: qgate init recipe.yaml; qgate plan recipe.yaml; qgate run recipe.yam
 REPRO_NEW = "repro new"
 
 
-def _verb(parsers: Any, name: str, target: str, text: str) -> argparse.ArgumentParser:
+def _verb(parsers: Any, name: str, target: str | None, text: str) -> argparse.ArgumentParser:
+    """`target`: `module:function` below qgate.commands; None where it takes another word to be a verb."""
     parser: argparse.ArgumentParser = parsers.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-    parser.set_defaults(target=f"qgate.commands.{target}")
+    parser.set_defaults(target=target and f"qgate.commands.{target}", parser=parser)
     return parser
 
 
@@ -123,8 +124,8 @@ def _demand(parser: argparse.ArgumentParser) -> None:
 
 
 def _env_verbs(verbs: Any) -> None:
-    env = _verb(verbs, "env", "env:show", "the locked environments of the heavy tools: build, list, remove")
-    what = env.add_subparsers(dest="what", metavar="WHAT", required=True)
+    env = _verb(verbs, "env", None, "the locked environments of the heavy tools: build, list, remove")
+    what = env.add_subparsers(dest="what", metavar="WHAT")
     build = _verb(what, "build", "env:build", "build environments; one that stands is replaced only by a whole one")
     build.add_argument("names", nargs="+", metavar="NAME", help="as `qgate env list` has them")
     build.add_argument("--again", action="store_true", help="build even where it is built")
@@ -135,8 +136,8 @@ def _env_verbs(verbs: Any) -> None:
 
 
 def _evalset_verbs(verbs: Any) -> None:
-    evalset = _verb(verbs, "evalset", "evalset:list_sets", "evaluation sets: list, show, count, check, lock, make")
-    what = evalset.add_subparsers(dest="what", metavar="WHAT", required=True)
+    evalset = _verb(verbs, "evalset", None, "evaluation sets: list, show, count, check, lock, make")
+    what = evalset.add_subparsers(dest="what", metavar="WHAT")
     _verb(what, "list", "evalset:list_sets", "the sets that come with qgate")
     verify = _verb(
         what, "verify", "evalset:verify", "check every byte and line of sets (default: all that come with qgate)"
@@ -198,7 +199,7 @@ def _repro_verbs(verbs: Any) -> None:
     repro.add_argument("--quiet", action="store_true", help="one line per experiment, no progress")
     # Without `help` it is not in the list of verbs: to its user it is a part of `repro`.
     new = verbs.add_parser(REPRO_NEW, description="Make an incident file from a curl command, a log, a body or a run.")
-    new.set_defaults(target="qgate.commands.repro_new:new")
+    new.set_defaults(target="qgate.commands.repro_new:new", parser=new)
     _repro_new(new)
 
 
@@ -277,7 +278,8 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"qgate {__version__}")
-    verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
+    top.set_defaults(target=None, parser=top)
+    verbs = top.add_subparsers(dest="verb", metavar="VERB")
     _recipe_verbs(verbs)
     _promotion_verbs(verbs)
     _env_verbs(verbs)
@@ -288,9 +290,16 @@ def parser() -> argparse.ArgumentParser:
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Parsed words. `repro new` is one verb to argparse, which cannot have a verb where a file's name may stand."""
+    """Parsed words; without a verb, the help. `repro new` is one verb to argparse, which cannot have a verb where a
+    file's name may stand."""
     is_new = list(argv[:2]) == REPRO_NEW.split()
-    return parser().parse_args([REPRO_NEW, *argv[2:]] if is_new else list(argv))
+    arguments, unknown = parser().parse_known_args([REPRO_NEW, *argv[2:]] if is_new else list(argv))
+    called: argparse.ArgumentParser = arguments.parser
+    if unknown:
+        called.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if arguments.target is None:  # no job passes because the variable that held the verb was empty
+        called.exit(ExitCode.USER_ERROR, called.format_help())
+    return arguments
 
 
 def main(argv: Sequence[str] | None = None) -> int:

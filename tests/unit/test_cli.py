@@ -103,6 +103,30 @@ def test_two_words_are_one_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert "repro-new" not in cli.parser().format_help()
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "start here: qgate init recipe.yaml"),
+        (["env"], "every lock and whether"),
+        (["evalset"], "pin a set's files"),
+    ],
+)
+def test_without_a_verb_there_is_help_and_no_success(
+    capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(words)
+    assert caught.value.code == ExitCode.USER_ERROR
+    assert said in capsys.readouterr().err
+
+
+def test_an_unknown_option_is_told_with_the_verbs_own(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["scan", "x", "--resluts", "y"])
+    assert caught.value.code == ExitCode.USER_ERROR
+    assert capsys.readouterr().err.startswith("usage: qgate scan [-h] file\n")
+
+
 def test_every_argument_has_its_meaning() -> None:
     bare = [
         f"{name} {action.dest}" for name, verb in verbs(cli.parser()) for action in verb._actions if not action.help

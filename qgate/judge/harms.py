@@ -9,7 +9,7 @@ import numpy as np
 from qgate.judge.arms import Bools, Ints, Laid, Pair
 from qgate.judge.criteria import RowMetric, Support, came
 from qgate.judge.resample import Floats
-from qgate.judge.sample import Sample, of_items
+from qgate.judge.sample import Sample, means_by_item, of_items
 
 NOTHING = (float("nan"), float("nan"), float("nan"))
 
@@ -36,19 +36,12 @@ class Harms:
         """The mean over items of the mean harm over an item's pairs, of the pairs `inside` (default: all)."""
         inside = np.ones(self.harm.size, dtype=bool) if inside is None else inside
         use = inside & ~np.isnan(self.harm)
-        counts = np.bincount(self.cluster[use])
-        some = counts > 0
-        sample = of_items(
-            (np.bincount(self.cluster[use], weights=self.harm[use]) / np.maximum(counts, 1))[some],
-            self.support,
-            int(counts.sum()),
-        )
         return replace(
-            sample,
+            of_items(means_by_item(self.cluster[use], self.harm[use]), self.support, int(use.sum())),
             num_missing=int((self.missing & inside).sum()),
             num_expected=int((self.expected & inside).sum()),
-            bases=_means(self.cluster[use], self.before[use]),
-            other_value=_level(_means(self.cluster[use], self.after[use])),
+            bases=means_by_item(self.cluster[use], self.before[use]),
+            other_value=_level(means_by_item(self.cluster[use], self.after[use])),
         )
 
     def over(self, noise: Harms) -> Harms:
@@ -94,14 +87,6 @@ def _of_pair(pair: Pair, metric: RowMetric) -> tuple[float, float, float]:
     if other is None or not came(other) or np.isnan(before):
         return (float("nan"), before, float("nan"))
     return metric.harm(reference, other), before, metric.level(other)
-
-
-def _means(cluster: Ints, values: Floats) -> Floats:
-    """Means of the known values of each item that has any."""
-    known = ~np.isnan(values)
-    counts = np.bincount(cluster[known])
-    sums = np.bincount(cluster[known], weights=values[known])
-    return np.asarray(sums[counts > 0] / counts[counts > 0])
 
 
 def _level(means: Floats) -> float | None:

@@ -69,6 +69,14 @@ def of_items(harms: Floats, support: Support, num_pairs: int) -> Sample:
     return Sample(harms, np.ones(harms.size), high, low, num_pairs)
 
 
+def means_by_item(cluster: NDArray[np.int64], values: Floats) -> Floats:
+    """Means of the values of each item that has any which is known, of int64[N] `cluster` and float64[N] `values`."""
+    known = ~np.isnan(values)
+    counts = np.bincount(cluster[known])
+    sums = np.bincount(cluster[known], weights=values[known])
+    return np.asarray(sums[counts > 0] / counts[counts > 0])
+
+
 def unseen_items(harms: Floats, support: Support) -> tuple[Unseen, Unseen]:
     """The unseen items of K samples float64[..., n] of items' harms, for the upper bound of the mean and of its negative."""
     if not harms.size or not support.open:
@@ -108,10 +116,7 @@ def of_tokens(tokens: TokenTable, harms: Floats, inside: NDArray[np.bool_], supp
     of such a ratio holds where those differ from the rest.
     """
     use = inside[tokens.answer] & np.isfinite(harms)
-    sums = np.bincount(tokens.cluster[use], weights=harms[use])
-    counts = np.bincount(tokens.cluster[use])
-    some = counts > 0
-    return of_items(np.asarray(sums[some] / counts[some]), support, int(counts.sum()))
+    return of_items(means_by_item(tokens.cluster[use], harms[use]), support, int(use.sum()))
 
 
 def interval(sample: Sample, alpha: float, draws: Draws) -> Interval:

@@ -6,9 +6,10 @@ An arm is what one variant answered; the reference is the baseline's first run, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +92,12 @@ class Laid:
     def within(self, scope: Scope) -> Bools:
         """bool[N]: which pairs are in scope."""
         return np.array([pair.row in scope for pair in self.pairs], dtype=bool)
+
+
+def by_label(labels: Sequence[str | None], order: Callable[[str], Any] | None = None) -> dict[str, Bools]:
+    """For each of the labels of N pairs, in order: bool[N], which pairs have it. A pair without a label has none."""
+    column = np.array(labels, dtype=object)
+    return {label: column == label for label in sorted({each for each in labels if each is not None}, key=order)}
 
 
 @dataclass(frozen=True)

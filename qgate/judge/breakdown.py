@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from qgate.judge.arms import FLOOR, Bools, Laid
+from qgate.judge.arms import FLOOR, Bools, Laid, by_label
 from qgate.judge.axes import Axis, axes_of
 from qgate.judge.cells import assemble, departs, harm_cell, level_cell
 from qgate.judge.compare import Case
@@ -36,13 +34,7 @@ def break_down(case: Case, variants: Sequence[str]) -> tuple[Breakdown, ...]:
 
 def _split(laid: Laid, axes: Sequence[Axis]) -> dict[str, dict[str, Bools]]:
     """By axis and label, in the axis' order: bool[N], which pairs have the label."""
-    split = {}
-    for axis in axes:
-        labels = [axis.label(pair.reference or pair.row) for pair in laid.pairs]
-        column = np.array(["" if label is None else f"={label}" for label in labels])
-        known = sorted({label for label in labels if label is not None}, key=axis.order)
-        split[axis.name] = {label: column == f"={label}" for label in known}
-    return split
+    return {axis.name: by_label([axis.label(pair.row) for pair in laid.pairs], axis.order) for axis in axes}
 
 
 def _by_axis(

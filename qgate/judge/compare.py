@@ -8,9 +8,7 @@ from functools import cached_property
 from math import expm1, inf
 from typing import Any
 
-import numpy as np
-
-from qgate.judge.arms import FLOOR, Arms, Bools, Laid, Scope, slice_of
+from qgate.judge.arms import FLOOR, Arms, Bools, Scope, by_label, slice_of
 from qgate.judge.criteria import BASELINE_FLOOR, Support, metric_of
 from qgate.judge.harms import Harms, read
 from qgate.judge.paired import counts
@@ -79,7 +77,11 @@ def measure(case: Case, criterion: Criterion, arm: str) -> Measured:
     inside = laid.within(Scope.of(criterion))
     harms = case.harms(arm, criterion.metric, criterion.defects)
     if criterion.metric == "worst_slice_score_loss":
-        return _worst_slice(case, harms, _labels(laid, str(criterion.by), inside))
+        by = [
+            slice_of(pair.row, str(criterion.by)) if keep else None
+            for pair, keep in zip(laid.pairs, inside, strict=True)
+        ]
+        return _worst_slice(case, harms, by_label(by))
     if criterion.metric == "output_disagreement" and arm != FLOOR and case.arms.has(FLOOR):
         harms = harms.over(case.harms(FLOOR, criterion.metric))
     sample = harms.sample(inside)
@@ -92,13 +94,6 @@ def measure(case: Case, criterion: Criterion, arm: str) -> Measured:
         pairs = [pair for pair, keep in zip(laid.pairs, inside, strict=True) if keep]
         return replace(measured, details=counts(pairs, case.alpha))
     return measured
-
-
-def _labels(laid: Laid, key: str, inside: Bools) -> dict[str, Bools]:
-    """For each slice along a key, in order of name: bool[N], which pairs are in it."""
-    labels = [slice_of(pair.row, key) if keep else None for pair, keep in zip(laid.pairs, inside, strict=True)]
-    column = np.array(["" if label is None else f"={label}" for label in labels])
-    return {label: column == f"={label}" for label in sorted({each for each in labels if each is not None})}
 
 
 def _measured(sample: Sample, found: Estimate) -> Measured:

@@ -9,6 +9,7 @@ from qgate.inspection.facts import Facts
 from qgate.inspection.layers import HEAD, IN_LAYER, ROUTER, fused_siblings, stored_modules
 from qgate.inspection.refused import refused
 from qgate.inspection.scheme import Promise, promise, quantization_of
+from qgate.inspection.vocabulary import generates
 from qgate.schemas.inspection import Finding
 
 LAYER_NOT_QUANTIZED = Code(
@@ -109,6 +110,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             yield QUANTIZATION_CONFIG_WRONG.at("config.json: quantization_config", wrong)
     elif promised is not None:
         yield from _left_out(stored, promised)
+        yield from _plain_head(facts, stored, promised)
         yield from _let_in(stored, promised)
         yield from _fused(stored, promised)
 
@@ -144,6 +146,16 @@ def _left_out(stored: Mapping[str, bool], promised: Promise) -> Iterator[Finding
         yield LAYER_NOT_QUANTIZED.at(stray, f"{promised.method} promises it, and it is stored plain, unlike its like")
     if other := [module for module in plain if _kind(module) not in kinds]:
         yield KIND_NOT_IGNORED.at(other, f"{promised.method} promises it, and all of its kind are stored plain")
+
+
+def _plain_head(facts: Facts, stored: Mapping[str, bool], promised: Promise) -> Iterator[Finding]:
+    """transformers counts the output layer among compressed-tensors' `Linear`, tied or not; vLLM does not."""
+    heads = [module for module in stored if HEAD.search(module) and not IN_LAYER.match(module)] or ["lm_head"]
+    if promised.method == "compressed-tensors" and generates(facts):
+        plain = [module for module in heads if not stored.get(module) and promised.scheme_of(module)]
+        if plain:
+            why = "transformers does not load it where it is tied, else answers NaN; vLLM takes it as plain"
+            yield KIND_NOT_IGNORED.at(plain, f"it is stored plain and not ignored: {why}")
 
 
 def _kind(module: str) -> str:

@@ -194,6 +194,11 @@ def quantized_head(opened: Opened) -> None:
     opened.config(tie_word_embeddings=False, quantization_config__ignore=[])
 
 
+def plain_head_promised(opened: Opened) -> None:
+    opened.set("lm_head.weight", opened.arrays["model.embed_tokens.weight"].copy())
+    opened.config(tie_word_embeddings=False, quantization_config__ignore=["re:.*vision.*"])
+
+
 def stray_zero_points(opened: Opened) -> None:
     for module in [name.removesuffix(".weight_packed") for name in opened.arrays if name.endswith(".weight_packed")]:
         shape = opened.arrays[f"{module}.weight_scale"].shape
@@ -349,6 +354,8 @@ FAULTS = [
     ),
     Fault("fused-layers-differ", "pack-quantized", ignored_apart),
     Fault("head-quantized", "int-quantized", quantized_head, is_compared=False),
+    Fault("kind-not-ignored", "pack-quantized", config(quantization_config__ignore=[])),
+    Fault("kind-not-ignored", "int-quantized", plain_head_promised, is_compared=False),
     Fault("quantization-config-missing", "float-quantized", config(quantization_config=...)),
     Fault("quantization-method-unknown", "gptq-v1", config(quantization_config__quant_method="squeezellm")),
     Fault("quantization-config-wrong", "awq-gemm", config(quantization_config__bits=0)),
@@ -420,6 +427,7 @@ FAULTS = [
     Fault("vocabulary-beyond-embedding", "int-quantized", added_token(300, "<tool>"), is_compared=False),
     Fault("vocabulary-size", "int-quantized", config(vocab_size=320)),
     Fault("head-missing", "int-quantized", config(tie_word_embeddings=False), is_compared=False),
+    Fault("head-missing", "gptq-v1", config(tie_word_embeddings=...), is_compared=False),
     Fault("head-tied-and-stored", "int-quantized", added("lm_head.weight", np.ones((257, 64), np.float16))),
     Fault("template-missing", "gptq-v1", with_template(None)),
     Fault("template-differs", "gptq-v1", with_template(TEMPLATE.replace("<|", "["))),
@@ -551,7 +559,7 @@ def test_scales_that_awq_moved_between_layers_are_no_error() -> None:
 def test_every_finding_but_those_of_mixtures_and_odd_shapes_has_been_planted() -> None:
     elsewhere = {
         "activation-order", "no-kernel", "no-fast-kernel", "group-size-columns", "packing-split", "block-split",
-        "expert-group-split", "expert-unreached", "router-quantized", "kind-not-ignored", "tensor-names-differ",
+        "expert-group-split", "expert-unreached", "router-quantized", "tensor-names-differ",
         "weights-missing", "index-unreadable", "head-untied",
     }  # fmt: skip
     assert {fault.code for fault in FAULTS} | elsewhere == set(catalogue.CODES)

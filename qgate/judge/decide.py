@@ -7,6 +7,7 @@ a success: what is missing, not finite or too little takes a PASS away.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from qgate.judge.arms import Scope
 from qgate.judge.compare import KL_QUANTILES, Measured, support_of
@@ -156,24 +157,27 @@ def _floor_fails(criterion: Criterion, floor: Measured | None) -> Judged | None:
 
 
 def _void(criterion: Criterion, found: Measured, statistics: Statistics, draws: Draws) -> Judged | None:
-    level = _baseline_level(criterion, found, statistics, draws)
-    if level is not None and level.high <= _least_level(criterion):
-        return Judged(
-            Verdict.VOID,
-            f"the baseline itself scores {percent(found.baseline_value)} here (at most {percent(level.high)}), so there is "
-            f"no {NAMES[criterion.metric]} beyond {percent(_least_level(criterion))} to be seen",
-        )
-    room = _room(criterion, found, statistics, draws)
-    if room is not None and room.high <= criterion.margin:
-        return Judged(Verdict.VOID, _no_room(criterion, found))
-    return None
-
-
-def _room(criterion: Criterion, found: Measured, statistics: Statistics, draws: Draws) -> Interval | None:
-    """How far a share can rise: what the baseline's own leaves of 1. None for a metric that is no rise of a share."""
-    if criterion.metric not in RISE_METRICS or found.bases is None or not found.bases.size:
+    room, needed = _room(criterion, found, statistics, draws)
+    if room.high > needed:
         return None
-    return mean_bounds(1.0 - found.bases, 0.0, 1.0, statistics.alpha, draws)
+    if criterion.metric in RISE_METRICS:
+        return Judged(Verdict.VOID, _no_room(criterion, found))
+    return Judged(
+        Verdict.VOID,
+        f"the baseline itself scores {percent(found.baseline_value)} here (at most {percent(room.high)}), so there is "
+        f"no {NAMES[criterion.metric]} beyond {percent(needed)} to be seen",
+    )
+
+
+def _room(criterion: Criterion, found: Measured, statistics: Statistics, draws: Draws) -> tuple[Interval, float]:
+    """How much the baseline's own level leaves to lose (its score) or to rise by (the rest of 1), and what it must be
+    above for a harm beyond the margin to show. No end for a metric that is neither a loss of score nor such a rise."""
+    if criterion.metric not in SCORE_METRICS | RISE_METRICS or found.bases is None or not found.bases.size:
+        return Interval(inf, inf), 0.0
+    if criterion.metric in RISE_METRICS:
+        return mean_bounds(1.0 - found.bases, 0.0, 1.0, statistics.alpha, draws), criterion.margin
+    needed = BASELINE_FLOOR if criterion.metric == "relative_score_loss" else max(BASELINE_FLOOR, criterion.margin)
+    return mean_bounds(found.bases, 0.0, 1.0, statistics.alpha, draws), needed
 
 
 def _no_room(criterion: Criterion, found: Measured) -> str:
@@ -181,17 +185,6 @@ def _no_room(criterion: Criterion, found: Measured) -> str:
         f"the baseline's own share is {percent(found.baseline_value)} here, so a "
         f"{NAMES[criterion.metric]} beyond {_show(criterion, criterion.margin)} could not show"
     )
-
-
-def _least_level(criterion: Criterion) -> float:
-    """The score that a baseline must be above for a loss beyond the margin to be possible."""
-    return BASELINE_FLOOR if criterion.metric == "relative_score_loss" else max(BASELINE_FLOOR, criterion.margin)
-
-
-def _baseline_level(criterion: Criterion, found: Measured, statistics: Statistics, draws: Draws) -> Interval | None:
-    if criterion.metric not in SCORE_METRICS or found.bases is None or not found.bases.size:
-        return None
-    return mean_bounds(found.bases, 0.0, 1.0, statistics.alpha, draws)
 
 
 def _by_bounds(criterion: Criterion, found: Measured, statistics: Statistics, draws: Draws) -> Judged:
@@ -220,16 +213,15 @@ def _doubt(criterion: Criterion, found: Measured, statistics: Statistics, draws:
     """Why a bound within the margin is not yet a PASS."""
     if found.details.get("num_not_finite"):
         return Judged(Verdict.INCONCLUSIVE, f"{found.details['num_not_finite']} token scores are not finite numbers")
-    level = _baseline_level(criterion, found, statistics, draws)
-    if level is not None and level.low <= _least_level(criterion):
+    room, needed = _room(criterion, found, statistics, draws)
+    if room.low <= needed and criterion.metric in RISE_METRICS:
+        return Judged(Verdict.INCONCLUSIVE, _no_room(criterion, found))
+    if room.low <= needed:
         return Judged(
             Verdict.INCONCLUSIVE,
-            f"the baseline itself scores only {percent(found.baseline_value)} (perhaps {percent(level.low)}): a loss "
-            f"beyond {percent(_least_level(criterion))} could not show",
+            f"the baseline itself scores only {percent(found.baseline_value)} (perhaps {percent(room.low)}): a loss "
+            f"beyond {percent(needed)} could not show",
         )
-    room = _room(criterion, found, statistics, draws)
-    if room is not None and room.low <= criterion.margin:
-        return Judged(Verdict.INCONCLUSIVE, _no_room(criterion, found))
     least = fewest_to_pass(criterion, statistics)
     if found.estimate.num_items < least:
         return Judged(

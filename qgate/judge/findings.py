@@ -40,25 +40,27 @@ def _invalid(evidence: Evidence) -> list[str]:
 def _floor(arms: Arms) -> list[str]:
     if not arms.has(FLOOR):
         return ["There is no A/A arm: differences cannot be told from the engine's own noise (noise_floor.replicates)."]
-    known = [differs(pair.other) for pair in arms.pairs(FLOOR).pairs if pair.other is not None]
-    known = [value for value in known if not np.isnan(value)]
-    if not known:
+    same, num = _agreement(pair.other for pair in arms.pairs(FLOOR).pairs if pair.other is not None)
+    if not num:
         return ["The A/A arm gave no answer that could be compared: the engine's own noise is unknown."]
-    same = len(known) - int(sum(known))
-    return [f"Asked twice, the baseline gives the same answer to {same} of {len(known)} requests (A/A)."]
+    return [f"Asked twice, the baseline gives the same answer to {same} of {num} requests (A/A)."]
 
 
 def _repeats(arms: Arms, variants: Iterable[str]) -> list[str]:
     """A kernel that does not repeat itself is a finding."""
     said = []
     for variant in variants:
-        known = [differs(row) for row in arms.repeats(variant)]
-        known = [value for value in known if not np.isnan(value)]
-        if known:
-            same = len(known) - int(sum(known))
-            tail = "" if same == len(known) else ": its kernels do not repeat themselves"
-            said.append(f"Asked twice, {variant} gives the same answer to {same} of {len(known)} requests{tail}.")
+        same, num = _agreement(arms.repeats(variant))
+        if num:
+            tail = "" if same == num else ": its kernels do not repeat themselves"
+            said.append(f"Asked twice, {variant} gives the same answer to {same} of {num} requests{tail}.")
     return said
+
+
+def _agreement(rows: Iterable[Row]) -> tuple[int, int]:
+    """How many answers are the same as the first, of how many that can be compared."""
+    known = [value for value in map(differs, rows) if not np.isnan(value)]
+    return len(known) - int(sum(known)), len(known)
 
 
 def _nonfinite(arms: Arms, names: Iterable[str]) -> list[str]:

@@ -80,10 +80,11 @@ def once_more(ask: Ask) -> Factor:
 def cheap_factors(ask: Ask, own_defaults: Mapping[str, Any]) -> Iterator[Factor]:
     """Every factor that is a matter of the request, one changed at a time. `own_defaults`: of generation_config.json."""
     if ask.temperature > 0:
-        yield Factor(factors.GREEDY, "at temperature 0", "sampling from all else", _with(ask, temperature=0.0))
         yield Factor(
-            "one_seed", "with the filed seed again and again", "chance of the sampler from noise", _one_seed(ask)
+            factors.GREEDY, "at temperature 0", "sampling from all else", with_fields(ask, {"temperature": 0.0})
         )
+        again = "with the filed seed again and again"
+        yield Factor("one_seed", again, "chance of the sampler from noise", replace(ask, one_seed=True))
     if ask.in_flight > 1:
         alone = replace(ask, in_flight=1)
         yield Factor(factors.ONE_AT_A_TIME, "asked one at a time", "load from all else", alone)
@@ -96,8 +97,8 @@ def ladder(ask: Ask) -> Iterator[Factor]:
     """The temperatures between the filed one and 0."""
     for temperature in LADDER:
         if temperature < ask.temperature:
-            name = f"temperature_{temperature:g}"
-            yield Factor(name, f"at temperature {temperature:g}", "from which on", _with(ask, temperature=temperature))
+            name, other = f"temperature_{temperature:g}", with_fields(ask, {"temperature": temperature})
+            yield Factor(name, f"at temperature {temperature:g}", "from which on", other)
 
 
 def with_fields(ask: Ask, fields: Mapping[str, Any]) -> Ask:
@@ -118,11 +119,3 @@ def defaults_taken(body: Body, own_defaults: Mapping[str, Any]) -> dict[str, Any
     """The defaults that a request really takes: those that it does not name itself."""
     missing = left_out(body)
     return {name: value for name, value in own_defaults.items() if name in missing}
-
-
-def _with(ask: Ask, **fields: Any) -> Ask:
-    return with_fields(ask, fields)
-
-
-def _one_seed(ask: Ask) -> Ask:
-    return replace(ask, one_seed=True)

@@ -6,7 +6,7 @@ PASS that it is not. All comparisons together are wrong with the error that one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from qgate.judge.arms import Arms, PairKey
@@ -61,7 +61,7 @@ def compare(earlier: Iterable[Row], later: Iterable[Row], statistics: Statistics
         for metric in METRICS
     ]
     each = statistics.model_copy(update={"alpha": statistics.alpha / max(1, len(wanted))})
-    arms = {name: _arms(name, before[name], after[name], keys) for name, keys in shared.items()}
+    arms = {name: _arms(before[name], after[name], keys) for name, keys in shared.items()}
     draws = Draws(each.resamples, each.seed, width=max([1, *(len(arm.clusters) for arm in arms.values())]))
     cases = {name: Case(arm, {}, each.alpha, draws) for name, arm in arms.items()}
     return tuple(
@@ -84,10 +84,10 @@ def _by_variant(rows: Iterable[Row]) -> dict[str, dict[PairKey, Row]]:
     return found
 
 
-def _arms(variant: str, before: dict[PairKey, Row], after: dict[PairKey, Row], keys: Iterable[PairKey]) -> Arms:
+def _arms(before: dict[PairKey, Row], after: dict[PairKey, Row], keys: Iterable[PairKey]) -> Arms:
     shared = sorted(keys)
     reference = [_as_reference(before[key]) for key in shared]
-    return Arms.of(Evidence(rows=(*reference, *_as_later(variant, [after[key] for key in shared]))))
+    return Arms.of(Evidence(rows=(*reference, *(_as_later(after[key]) for key in shared))))
 
 
 def _as_reference(row: Row) -> Row:
@@ -97,6 +97,6 @@ def _as_reference(row: Row) -> Row:
     return replace(row, variant=BASELINE, defects=(*row.defects, *more), excused=())
 
 
-def _as_later(variant: str, rows: Sequence[Row]) -> list[Row]:
+def _as_later(row: Row) -> Row:
     """Nothing excuses a baseline's defects; a variant's may be excused by its own baseline, and are counted still."""
-    return [replace(row, variant=LATER, excused=() if variant == BASELINE else row.excused) for row in rows]
+    return replace(row, variant=LATER, excused=() if row.variant == BASELINE else row.excused)

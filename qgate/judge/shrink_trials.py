@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from qgate.judge.request_body import LIMITS
 from qgate.judge.shrink_body import Draft, count, write
 from qgate.judge.shrink_rate import RateTest
 from qgate.schemas.base import content_key
 from qgate.schemas.minimised import Body, Size, Step
 from qgate.schemas.repro import Tries
-
-LIMITS = ("max_completion_tokens", "max_tokens")
 
 
 class BudgetSpent(Exception):

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qgate.judge.arms import Scope
+from qgate.judge.resample import Floats
 from qgate.schemas.answers import TokenScores
 from qgate.schemas.evidence import Row
-
-Floats = NDArray[np.float64]
 
 SENTINEL = -1000.0
 """Log-probabilities below this stand for values that are not finite (vLLM writes −9999)."""
@@ -125,9 +124,8 @@ def _compare(base: TokenScores, other: TokenScores) -> tuple[Floats, Floats, Flo
     disagree = (base.top_ids[:, 0] != other.top_ids[:, 0]).astype(np.float64) if listed else np.full(len(p), np.nan)
     drop = np.where(usable, np.exp(np.minimum(p, 0)) - np.exp(np.minimum(q, 0)), np.nan)
     log_drop = np.where(usable, p - q, np.nan)
-    both_list = (base.top_logprobs > SENTINEL).any(-1) & (other.top_logprobs > SENTINEL).any(
-        -1
-    )  # else KL ≥ 0 says nothing
+    # where one lists nothing, KL ≥ 0 says nothing
+    both_list = (base.top_logprobs > SENTINEL).any(-1) & (other.top_logprobs > SENTINEL).any(-1)
     return np.where(usable & both_list, kl, np.nan), np.where(usable, disagree, np.nan), drop, log_drop, covered
 
 

@@ -110,7 +110,8 @@ def _serve(tier: Tier, judged: Mapping[str, VariantVerdict]) -> str | None:
 def _judge_variant(bench: Bench, tier: Tier, variant: str) -> VariantVerdict:
     evidence = bench.evidence
     precision = evidence.precisions.get(variant, "unknown")
-    allowed = variant in tier.allow or precision in tier.allow or (variant == BASELINE and BASELINE in _roles(tier))
+    is_role = variant == BASELINE and BASELINE in {tier.default, tier.fallback}
+    allowed = variant in tier.allow or precision in tier.allow or is_role
     arm = FLOOR if variant == BASELINE else variant
     unfit = _unfit(bench, tier, variant)
     measured = tier.criteria if bench.case.arms.has(arm) else ()
@@ -134,10 +135,6 @@ def _judge_variant(bench: Bench, tier: Tier, variant: str) -> VariantVerdict:
     return VariantVerdict(
         variant=variant, precision=precision, allowed=allowed, verdict=verdict, reason=reason, criteria=criteria
     )
-
-
-def _roles(tier: Tier) -> set[str | None]:
-    return {tier.default, tier.fallback}
 
 
 def _unfit(bench: Bench, tier: Tier, variant: str) -> str | None:

@@ -16,7 +16,6 @@ from filelock import FileLock, Timeout
 
 from qgate.errors import StoreError
 
-CHUNK_BYTES = 1 << 20
 POLL_S = 0.2
 NO_WRITING = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EFBIG, errno.ENAMETOOLONG, errno.EIO)
 NO_PLACE = (errno.EEXIST, errno.EISDIR, errno.ENOENT, errno.EBUSY)
@@ -91,11 +90,8 @@ def alone(lock: Path, on_wait: Callable[[], None]) -> Iterator[None]:
 
 def sha256_file(path: Path) -> str:
     """SHA-256 of a file as 64 hex digits, read in chunks."""
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while chunk := stream.read(CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def sha256_files(paths: Iterable[Path]) -> str:

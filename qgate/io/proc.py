@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import psutil
@@ -40,7 +39,7 @@ class ProcessError(WorldError):
         self.log = log
         self.tail = tail(log)
         ended = "did not end" if returncode is None else _ending(returncode)
-        super().__init__(f"{what} {ended}\n  log: {log}\n{_indent(self.tail)}", advice=advice)
+        super().__init__(f"{what} {ended}{shown(log, self.tail)}", advice=advice)
 
 
 def _ending(returncode: int) -> str:
@@ -52,8 +51,10 @@ def _ending(returncode: int) -> str:
     return f"exited with {returncode}"
 
 
-def _indent(text: str) -> str:
-    return "\n".join(f"  | {line}" for line in text.splitlines())
+def shown(log: Path, text: str) -> str:
+    """A log's place and lines of it, for the end of a message."""
+    lines = "\n".join(f"  | {line}" for line in text.splitlines())
+    return f"\n  log: {log}\n{lines}"
 
 
 def tail(log: Path, num_lines: int = 15) -> str:
@@ -173,9 +174,7 @@ class Child:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 

@@ -20,14 +20,13 @@ from filelock import FileLock, Timeout
 
 from qgate.errors import DiedError, EngineError, StartError
 from qgate.io.calls import Watch
-from qgate.io.proc import Child, ProcessError, tail
+from qgate.io.proc import Child, ProcessError, shown, tail
 
 HOST = "127.0.0.1"
 PORTS = range(21_000, 31_000)
 """Below Linux's and above most services' ports."""
 POLL_S = 0.25
 START_TRIES = 3
-TAIL_LINES = 15
 
 
 @dataclass(frozen=True)
@@ -101,8 +100,7 @@ class Server:
 
     def log_tail(self) -> str:
         """The log's place and tail, for the end of a message."""
-        lines = "\n".join(f"  | {line}" for line in tail(self.launch.log, TAIL_LINES).splitlines())
-        return f"\n  log: {self.launch.log}\n{lines}"
+        return shown(self.launch.log, tail(self.launch.log))
 
     def watch(self, stall_timeout_s: float) -> Watch:
         """How a client learns of this server's death."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from pydantic import ValidationError
@@ -36,9 +36,7 @@ class AnswerLog:
             self._stream.flush()
         self.done.add(answer.id)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with disk_errors(self.path):
             self._stream.close()
 
@@ -73,7 +71,4 @@ def _parse(line: bytes, path: Path) -> Answer:
 
 def count_by_status(answers: Iterable[Answer]) -> dict[str, int]:
     """How many answers ended in which status."""
-    counts: dict[str, int] = {}
-    for answer in answers:
-        counts[answer.status] = counts.get(answer.status, 0) + 1
-    return counts
+    return dict(Counter(answer.status for answer in answers))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import inf
@@ -127,6 +127,10 @@ def _greatest(criterion: Criterion) -> float:
 
 
 def _unknown(location: Location, what: str, value: str, known: list[str]) -> Problem:
+    return Problem(location, f"no {what} named {value!r}", near_or_known(value, known))
+
+
+def near_or_known(value: str, known: Sequence[str]) -> str:
+    """What was meant where something known is near, else all that is known."""
     near = get_close_matches(value, known, n=1)
-    advice = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
-    return Problem(location, f"no {what} named {value!r}", advice)
+    return f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"

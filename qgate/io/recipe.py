@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from qgate.crosscheck import Location, Problem, crosscheck
+from qgate.crosscheck import Location, Problem, crosscheck, near_or_known
 from qgate.errors import RecipeError
 from qgate.io.validation import Document
 from qgate.io.yaml_tree import parse
@@ -85,10 +84,8 @@ def _check_tier_engines(recipe: Recipe, document: Document) -> None:
     for name, tier in recipe.tiers.items():
         for index, engine in enumerate(tier.engines):
             if engine not in known:
-                near = get_close_matches(engine, known, n=1)
-                advice = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
                 at = ("tiers", name, "engines", index)
-                raise document.refusal([Problem(at, f"no engine named {engine!r}", advice)])
+                raise document.refusal([Problem(at, f"no engine named {engine!r}", near_or_known(engine, known))])
 
 
 def _engine_options(recipe: Recipe, document: Document) -> BaseModel:

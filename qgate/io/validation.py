@@ -6,13 +6,12 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from qgate.crosscheck import Location, Problem
+from qgate.crosscheck import Location, Problem, near_or_known
 from qgate.errors import PluginError, RecipeError, UserError
 from qgate.io.redact import redact
 from qgate.io.yaml_tree import Tree
@@ -92,9 +91,7 @@ class Document:
             last = detail["loc"][-1] if detail["loc"] else ""
             if detail["type"] == "extra_forbidden":
                 known = _known_fields(model, detail["loc"][:-1])
-                near = get_close_matches(str(last), known, n=1)
-                advice = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
-                yield Problem(location, f"unknown field `{last}`", advice)
+                yield Problem(location, f"unknown field `{last}`", near_or_known(str(last), known))
             elif detail["type"] == "missing":
                 yield Problem(location, f"the field `{last}` is missing")
             else:

@@ -12,6 +12,7 @@ from pathlib import Path
 from qgate.io.leases import FILE, Leases
 from qgate.rooms.berths import Berths
 from qgate.sizing.placement import Device, Need
+from tests.processes import PATIENCE_S
 
 GIB = 1 << 30
 GPU = Device(0, "NVIDIA H200", 100 * GIB, 100 * GIB)
@@ -28,11 +29,11 @@ def test_what_one_run_gave_the_other_does_not(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         with one.hold(need(60)):
             waiting = pool.submit(held.__enter__)
-            assert told.wait(30)
+            assert told.wait(PATIENCE_S)
             with other.hold(need(30)):
                 pass
             assert not waiting.done()
-        assert waiting.result(30).size_bytes == 50 * GIB
+        assert waiting.result(PATIENCE_S).size_bytes == 50 * GIB
     assert Leases(tmp_path).others() == {0: 50 * GIB}
     held.__exit__(None, None, None)
     assert Leases(tmp_path).others() == {}

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -10,19 +9,10 @@ import pytest
 
 from qgate.errors import Interrupted, WorldError
 from qgate.io import proc
-from tests.processes import is_alive
+from tests.processes import is_alive, wait_for
 
-SPAWNS = (
-    "import subprocess,sys,time; subprocess.Popen([sys.executable,'-c','import time; time.sleep(60)']); time.sleep(60)"
-)
-STUBBORN = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
-
-
-def wait_for(condition: object, timeout_s: float = 10.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+SPAWNS = "import subprocess,sys,time; subprocess.Popen([sys.executable,'-c','import time; time.sleep(600)']); time.sleep(600)"
+STUBBORN = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 
 
 def test_failure_shows_code_log_and_tail_but_no_environment(tmp_path: Path) -> None:
@@ -48,14 +38,14 @@ def test_a_signal_is_named(tmp_path: Path) -> None:
 
 def test_timeout(tmp_path: Path) -> None:
     with pytest.raises(proc.ProcessError, match="took longer than"):
-        proc.run([sys.executable, "-c", "import time; time.sleep(60)"], log=tmp_path / "x", what="it", timeout_s=0.2)
+        proc.run([sys.executable, "-c", "import time; time.sleep(600)"], log=tmp_path / "x", what="it", timeout_s=0.2)
 
 
 def test_stop_ends_grandchildren(tmp_path: Path) -> None:
     with proc.Child([sys.executable, "-c", SPAWNS], log=tmp_path / "x.log") as child:
-        wait_for(lambda: psutil.Process(child.pid).children())
-        grandchild = psutil.Process(child.pid).children()[0]
-    wait_for(lambda: not is_alive(grandchild))
+        wait_for(lambda: len(psutil.Process(child.pid).children()) == 2)  # the guard, and what the child started
+        family = psutil.Process(child.pid).children()
+    wait_for(lambda: not any(is_alive(each) for each in family))
     assert child.poll() is not None
 
 
@@ -68,7 +58,7 @@ def test_stop_insists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_stop_all_ends_the_living_and_starts_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proc, "_FAMILY", proc._Family())
-    child = proc.Child([sys.executable, "-c", "import time; time.sleep(60)"], log=tmp_path / "x.log")
+    child = proc.Child([sys.executable, "-c", "import time; time.sleep(600)"], log=tmp_path / "x.log")
     proc.stop_all()
     assert child.poll() is not None
     with pytest.raises(Interrupted):
@@ -123,7 +113,7 @@ from pathlib import Path
 from qgate.io.proc import Child
 child = Child([sys.executable, "-c", sys.argv[1]], log=Path(sys.argv[2]))
 print(child.pid, flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 import sys
+import tempfile
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from qgate.io import server as server_module
 from qgate.io.calls import Target
 from qgate.io.client import Client
 from qgate.io.server import Cause, Launch, Server, serve
-from tests.processes import is_alive
+from tests.processes import PATIENCE_S, is_alive, wait_for
 
 SERVER = """
 import http.server, sys, time
@@ -34,7 +34,9 @@ FORKS = "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import
 
 def get_ok(server: Server) -> str | None:
     try:
-        status, _ = Client(Target(server.base_url, 1, 5.0, server.watch(5.0))).get("/")
+        status, _ = Client(Target(server.base_url, 1, PATIENCE_S, server.watch(PATIENCE_S))).get(
+            "/", timeout_s=PATIENCE_S
+        )
     except EngineError as error:
         return error.message
     return None if status == 200 else f"HTTP {status}"
@@ -47,12 +49,8 @@ def knows_ports(logged: str) -> Cause | None:
 def launch(tmp_path: Path, code: str = SERVER, probe: Callable[[Server], str | None] = get_ok) -> Launch:
     return Launch(
         name="the stub", argv=lambda port: [sys.executable, "-c", code, str(port)], log=tmp_path / "serve.log",
-        probe=probe, diagnose=knows_ports, start_timeout_s=20.0, env={},
+        probe=probe, diagnose=knows_ports, start_timeout_s=PATIENCE_S, env={},
     )  # fmt: skip
-
-
-def is_gone(pid: int) -> bool:
-    return not is_alive(pid)
 
 
 def test_serves_until_the_context_is_left(tmp_path: Path) -> None:
@@ -63,7 +61,7 @@ def test_serves_until_the_context_is_left(tmp_path: Path) -> None:
         assert "listening soon" in server.logged()
         family = [server.pid, *(child.pid for child in psutil.Process(server.pid).children(recursive=True))]
         assert len(family) == 3  # the server, what it started, and the guard that ends both with us
-    assert all(is_gone(pid) for pid in family)
+    wait_for(lambda: not any(is_alive(pid) for pid in family))
 
 
 def test_an_early_end_carries_exit_code_log_and_tail(tmp_path: Path) -> None:
@@ -86,7 +84,7 @@ def test_a_server_that_never_gets_ready_is_stopped_and_says_why(tmp_path: Path) 
     impatient = replace(launch(tmp_path, probe=never), start_timeout_s=0.6)
     with pytest.raises(StartError, match=r"not ready after 0\.6 s: still loading"), serve(impatient):
         pass
-    assert is_gone(pids[0])
+    assert not is_alive(pids[0])
 
 
 def test_a_hopeless_probe_ends_the_wait(tmp_path: Path) -> None:
@@ -110,14 +108,14 @@ def test_an_interrupt_while_loading_leaves_no_orphan(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt), serve(launch(tmp_path, FORKS, probe=interrupted)):
         pass
-    assert is_gone(pids[0])
+    assert not is_alive(pids[0])
 
 
 def test_death_later_is_told_with_the_tail(tmp_path: Path) -> None:
     with serve(launch(tmp_path)) as server:
         psutil.Process(server.pid).kill()
-        while (ended := server.how_ended()) is None:
-            time.sleep(0.01)
+        wait_for(server.how_ended)
+        ended = server.how_ended() or ""
     assert "the stub was ended by SIGKILL" in ended
     assert "| listening soon" in ended
 
@@ -165,7 +163,7 @@ def test_servers_side_by_side_get_ports_of_their_own(tmp_path: Path) -> None:
     def one(index: int) -> None:
         try:
             with serve(launch(tmp_path / str(index))) as server:
-                everyone.wait(timeout=30)  # all six are up at once
+                everyone.wait(PATIENCE_S)  # all six are up at once
                 ports.append(server.port)
                 assert get_ok(server) is None
         except BaseException as error:
@@ -183,6 +181,8 @@ def test_servers_side_by_side_get_ports_of_their_own(tmp_path: Path) -> None:
 def test_a_leased_port_is_not_leased_again_though_nobody_listens_yet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(server_module, "_is_free", lambda port: True)
     monkeypatch.setattr(server_module, "PORTS", range(31_900, 31_902))
     with server_module._lease(launch(tmp_path)) as first, server_module._lease(launch(tmp_path)) as second:
         assert {first, second} == {31_900, 31_901}

@@ -9,6 +9,7 @@ import pytest
 from qgate.errors import StoreError
 from qgate.io.files import sha256_file
 from qgate.io.store import Store
+from tests.processes import PATIENCE_S
 
 
 def write_one(folder: Path) -> None:
@@ -126,19 +127,19 @@ def test_two_at_once_make_it_once(tmp_path: Path) -> None:
     def slow(folder: Path) -> None:
         calls.append("slow")
         began.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE_S)
         write_one(folder)
 
     first = threading.Thread(target=lambda: Store(tmp_path).obtain("k", "ab", slow))
     first.start()
-    assert began.wait(10)
+    assert began.wait(PATIENCE_S)
 
     def on_wait() -> None:
         waited.append(True)
         go_on.set()
 
     Store(tmp_path).obtain("k", "ab", slow, on_wait=on_wait)
-    first.join(10)
+    first.join()
     assert calls == ["slow"]
     assert waited == [True]
 

@@ -11,6 +11,7 @@ from qgate.io import checkpoint
 from qgate.io.try_log import TryLog
 from qgate.io.view import read_files, view
 from qgate.schemas.answers import Answer, EngineFacts
+from tests.processes import PATIENCE_S
 from tests.unit.tiny_checkpoint import write_checkpoint
 
 
@@ -77,8 +78,8 @@ def test_a_log_is_one_processs_and_the_next_is_told_to_wait(tmp_path: Path) -> N
     with TryLog(tmp_path / "log") as log:
         thread = threading.Thread(target=later)
         thread.start()
-        assert waited.wait(10)
+        assert waited.wait(PATIENCE_S)
         log.add(answer("a", "1"))
-    thread.join(10)
+    thread.join()
     with TryLog(tmp_path / "log") as log:
         assert set(log.answers) == {"a", "b"}

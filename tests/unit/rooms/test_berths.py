@@ -12,6 +12,7 @@ from qgate.io import proc
 from qgate.rooms import berths as rooms
 from qgate.rooms.berths import Berths, quantizing
 from qgate.sizing.placement import Device, Need
+from tests.processes import PATIENCE_S
 
 GIB = 1 << 30
 
@@ -28,19 +29,23 @@ def test_no_more_is_given_than_there_is_whoever_comes() -> None:
     room, lock = Berths([gpu(), gpu(1)]), threading.Lock()
     now: dict[int, int] = {0: 0, 1: 0}
     most: list[int] = []
+    full = threading.Barrier(4)  # two of 40 beside each other on each GPU, never three
 
     def serve(number: int) -> None:
         with room.hold(need(f"server {number}", 40)) as given:
             with lock:
                 now[given.devices[0]] += given.size_bytes
                 most.append(max(now.values()))
+                is_early = len(most) <= 4
+            if is_early:
+                full.wait(PATIENCE_S)
             threading.Event().wait(0.002)
             with lock:
                 now[given.devices[0]] -= given.size_bytes
 
     with ThreadPoolExecutor(12) as pool:
         list(pool.map(serve, range(40)))
-    assert max(most) == 80 * GIB  # two of 40 beside each other on each GPU, never three
+    assert max(most) == 80 * GIB
     assert set(now.values()) == {0}
 
 
@@ -49,9 +54,9 @@ def test_who_must_wait_is_told_once_and_then_served() -> None:
     with ThreadPoolExecutor(1) as pool:
         with room.hold(need("first", 60)):
             second = pool.submit(lambda: room.hold(need("second", 60), told.set).__enter__())
-            assert told.wait(5)
+            assert told.wait(PATIENCE_S)
             assert not second.done()
-        assert second.result(5).devices == (0,)
+        assert second.result(PATIENCE_S).devices == (0,)
 
 
 def test_room_that_is_kept_is_never_given_away() -> None:
@@ -86,7 +91,7 @@ def test_who_waits_ends_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
         proc.stop_all()
         try:
             with pytest.raises(Interrupted, match="second waited for room"):
-                waiting.result(5)
+                waiting.result(PATIENCE_S)
         finally:
             proc.stopped()
 

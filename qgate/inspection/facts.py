@@ -55,6 +55,8 @@ class GroupIndex:
     highest: int
     is_in_order: bool
     """Whether the groups never fall from one column to the next."""
+    largest: int
+    """Columns in the group that has most."""
 
 
 @dataclass(frozen=True)

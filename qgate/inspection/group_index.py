@@ -25,14 +25,21 @@ GROUP_INDEX_IGNORED = Code(
     breaks="vLLM gives these columns other groups' scales: it reads g_idx only where desc_act is on",
     fix="set desc_act to true, as the quantizer had it",
 )
+GROUP_INDEX_UNEVEN = Code(
+    "group-index-uneven",
+    WARNING,
+    breaks="columns take the scale of another group than their own",
+    fix="quantize the model anew, or take the tensors from the run that made it",
+)
 
-CODES = (GROUP_INDEX_RANGE, GROUP_INDEX_IGNORED)
+CODES = (GROUP_INDEX_RANGE, GROUP_INDEX_IGNORED, GROUP_INDEX_UNEVEN)
 
 
 def check(facts: Facts, layers: Iterable[Layer]) -> Iterator[Finding]:
     """Findings on every `g_idx` that was read."""
     beyond: dict[str, str] = {}
     ignored: dict[str, str] = {}
+    uneven: dict[str, str] = {}
     for layer in layers:
         name, scales = f"{layer.module}.g_idx", facts.headers.get(f"{layer.module}.scales")
         if layer.scheme.format != "gptq" or (found := facts.group_indices.get(name)) is None:
@@ -42,8 +49,10 @@ def check(facts: Facts, layers: Iterable[Layer]) -> Iterator[Finding]:
             continue  # the groups' size is what is wrong
         if found.lowest < 0 or found.highest > last:
             beyond[name] = f"it names groups {found.lowest} to {found.highest}, there are 0 to {last}"
+        elif layer.scheme.group_size is not None and found.largest > layer.scheme.group_size:
+            uneven[name] = f"{found.largest} columns are in one group of {layer.scheme.group_size}"
         elif layer.scheme.order is None and layer.scheme.group_size is not None and not found.is_in_order:
             ignored[name] = "its columns are out of order, and desc_act is off"
-    for code, places in ((GROUP_INDEX_RANGE, beyond), (GROUP_INDEX_IGNORED, ignored)):
+    for code, places in ((GROUP_INDEX_RANGE, beyond), (GROUP_INDEX_IGNORED, ignored), (GROUP_INDEX_UNEVEN, uneven)):
         if places:
             yield code.at(list(places), next(iter(places.values())))

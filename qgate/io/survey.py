@@ -98,8 +98,9 @@ def _zero_points(data: TensorData, tensors: Mapping[str, Any], bits: int) -> dic
 def _group_index(data: TensorData, name: str) -> GroupIndex:
     values = data.decoded(name).reshape(-1).astype(np.int64)
     if not values.size:
-        return GroupIndex(0, 0, is_in_order=True)
-    return GroupIndex(int(values.min()), int(values.max()), is_in_order=bool((np.diff(values) >= 0).all()))
+        return GroupIndex(0, 0, is_in_order=True, largest=0)
+    is_in_order, largest = bool((np.diff(values) >= 0).all()), int(np.unique(values, return_counts=True)[1].max())
+    return GroupIndex(int(values.min()), int(values.max()), is_in_order=is_in_order, largest=largest)
 
 
 def _tokenizer(folder: Path) -> TokenizerFacts:

@@ -19,6 +19,8 @@ from qgate.errors import CheckpointError
 INDEX = "model.safetensors.index.json"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 MAX_HEADER_BYTES = 100_000_000
+POINTER_BYTES = 1024
+"""What Git LFS leaves in a file's place where the file was not fetched is text of less than this (its specification)."""
 DTYPE_BITS = {
     "F64": 64, "I64": 64, "U64": 64, "F32": 32, "I32": 32, "U32": 32, "F16": 16, "BF16": 16, "I16": 16, "U16": 16,
     "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "I8": 8, "U8": 8, "BOOL": 8, "F6_E2M3": 6, "F6_E3M2": 6, "F4": 4,
@@ -133,6 +135,8 @@ def _raw_header(file: Path) -> tuple[bytes, int]:
         with file.open("rb") as stream:
             prefix = stream.read(8)
             length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else size
+            if prefix == b"version " and size < POINTER_BYTES:
+                raise _broken(f"{file} is a pointer of Git LFS, not the file itself (`git lfs pull` brings it)")
             if length > min(size - 8, MAX_HEADER_BYTES):
                 raise _broken(f"{file} is truncated or no safetensors file ({size} bytes, its header ends beyond)")
             return stream.read(length), size

@@ -13,8 +13,14 @@ from qgate.scorers.text import Phrase, find, normalise
 
 _EDGES = " \t\n.,;:!?…。，、；：！？؟،؛·*_`#\"'「」『』《》()（）[]【】¿¡"
 _LETTERS = r"A-ZА-Я\u0600-\u06ff\u0e00-\u0e7f'"
-_CLAIMS = "IS|OPTION|是|为|選|选|择|擇|は|ОТВЕТ|ВАРИАНТ|ES|OPCI[OÓ]N|คือ|ข้อ|هي|هو|الخيار"
-_CONFIRMS = "IS (?:THE )?(?:CORRECT|RIGHT)|(?:是|は)?(?:正确|正確|对的|正しい)|ES (?:LA )?CORRECT|ВЕРН|ПРАВИЛЬН|ถูก|صحيح"
+_CLAIMS = (
+    "IS|IT'S|OPTION|CHOOSE|PICK|GO WITH|是|为|選|选|择|擇|は|ОТВЕТ|ВАРИАНТ|ES(?: LA)?|OPCI[OÓ]N|คือ|ข้อ|ตอบ|هي|هو|الخيار"
+)
+_DENIED = r"(?<![不非因])(?<!\bNO )(?<!\bNOT )"  # 不是B, 因为B, no es B, not choose B
+_CONFIRMS = (
+    "IS (?:THE )?(?:CORRECT|RIGHT|ANSWER)|(?:是|は)?(?:正确|正確|对的|正しい)|が正|选项|選項|ES (?:LA )?CORRECT|ВЕРН|ПРАВИЛЬН|"
+    "ถูก|صحيح"
+)
 _ARTICLE = r"(?<=[AАВ])[ ][A-ZА-Я]"  # `is a lamp`, `в саду`: a word of the sentence, no letter of an option
 _LOOKALIKES = str.maketrans("АВСЕН", "ABCEH")
 _ALONE = re.compile(r"(?<![\w])[АВСЕН](?![\w])")
@@ -66,20 +72,30 @@ def _names(searched: str, option: str) -> bool:
 
 
 def _lettered(text: str, letters: str) -> str | None:
-    """The one letter that the answer opens with or names: `B`, `(b)`, `**B**`, `答案是B`, `Answer: B`."""
-    upper = normalise(text).upper()
-    if letters.isascii():
-        upper = _ALONE.sub(lambda match: match[0].translate(_LOOKALIKES), upper)
+    """The one letter that the answer opens with, names or has on a line alone: `B`, `**B**.`, `答案是B`, `Answer: B`."""
+    lines = [line for line in (_folded(line, letters) for line in text.splitlines()) if any(map(str.isalnum, line))]
     folded = {normalise(letter).upper(): letter for letter in letters}
     one = "|".join(map(re.escape, folded))
-    opening = re.match(rf"[\W_]*({one})(?:\s*[.)\]:、*]|\s*\Z)", upper)
-    if opening:
-        return folded[opening[1]]
+    opens = [re.match(rf"[\W_]*({one})(?:\s*[.)\]:、*]|[\W_]*\Z)", line) for line in lines]
+    if [match and match[1] for match in opens] == list(folded):
+        return None  # all the options, said again
+    if lines and opens[0]:
+        return folded[opens[0][1]]
     alone = rf"(?<![{_LETTERS}])({one})(?![{_LETTERS}])"
-    before = re.finditer(rf"(?:[:(*]|{_CLAIMS})\s*\W?{alone}(?!{_ARTICLE})", upper)
-    after = re.finditer(rf"{alone}\W{{0,3}}(?:{_CONFIRMS})", upper)
+    whole = " ".join(lines)
+    before = re.finditer(
+        rf"{_DENIED}(?:[:(*{{\">]|{_CLAIMS})\W{{0,3}}{alone}(?!{_ARTICLE}|(?:では|じゃ)(?:な|あ))", whole
+    )
+    after = re.finditer(rf"{alone}\W{{0,3}}(?:{_CONFIRMS})", whole)
     named = {match[1] for match in (*before, *after)}
+    named = named or {match[1] for line in lines if (match := re.fullmatch(rf"[\W_]*({one})[\W_]*", line))}
     return folded[named.pop()] if len(named) == 1 else None
+
+
+def _folded(line: str, letters: str) -> str:
+    """A line in capitals; a Cyrillic letter that stands alone becomes the Latin one that it looks like."""
+    upper = normalise(line).upper()
+    return _ALONE.sub(lambda match: match[0].translate(_LOOKALIKES), upper) if letters.isascii() else upper
 
 
 EXACT = BuiltIn(

@@ -12,7 +12,7 @@ from qgate.scorers.languages import script_share
 from qgate.scorers.novelty import num_fresh
 from qgate.scorers.numerals import han_value
 from qgate.scorers.presence import longest_rising
-from qgate.scorers.segment import words
+from qgate.scorers.segment import lines, words
 from qgate.scorers.text import UNSPACED_LANGUAGES, Spellings, ascii_digits, first, normalise, primary
 
 _HAN = "〇零一二三四五六七八九十百"
@@ -31,7 +31,7 @@ class EnumerationArgs(Frozen):
 
 
 def _enumeration(text: str, args: EnumerationArgs, language: str) -> float:
-    entries = [entry for line in text.splitlines() if (entry := _entry(line)) is not None]
+    entries = [entry for line in lines(text) if (entry := _entry(line)) is not None]
     seen: set[str] = set()
     fresh: list[int] = []
     for number, body in entries:

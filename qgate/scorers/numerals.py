@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from decimal import Decimal
 
 from qgate.scorers.numeral_words import ADDITIVE, JOINERS, THAI
-from qgate.scorers.text import ascii_digits, is_word_char, normalise, primary
+from qgate.scorers.text import ascii_digits, is_word_char, normalise, primary, visible
 
 Readings = frozenset[Decimal]
 """What one written number may mean: `1,234` is 1234 in English, 1234 or 1.234 in Spanish."""
@@ -15,8 +14,11 @@ Readings = frozenset[Decimal]
 _DECIMAL_COMMA = frozenset({"es", "ru", "de", "fr", "it", "pt"})
 _SPACED_GROUPS = frozenset({"es", "ru", "fr"})
 _FIGURES = re.compile(r"\d+(?:[.,']\d+)*")
+_NO_DIGITS = str.maketrans({**dict.fromkeys("⁰¹²³⁴⁵⁶⁷⁸⁹"), "№": " "})
+"""What NFKC would make a digit, or part of a word, beside a number: 42¹ is 42 with a footnote, №42 is 42."""
 _SIGN = re.compile(r"(?:\A|[^\w.,)])-\Z")
-_HAN_DIGITS = {ch: at // 3 for at, ch in enumerate("零〇〇一壹壹二两兩三叁叁四肆肆五伍伍六陆陸七柒柒八捌捌九玖玖")}
+_DIGIT_GROUPS = ("零〇", "一壹", "二两兩贰貳", "三叁參", "四肆", "五伍", "六陆陸", "七柒", "八捌", "九玖")
+_HAN_DIGITS = {ch: value for value, group in enumerate(_DIGIT_GROUPS) for ch in group}
 _HAN_SCALES = {"十": 10, "拾": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
 _HAN = re.compile(f"[{''.join(_HAN_DIGITS)}{''.join(_HAN_SCALES)}]+")
 _SCALED = re.compile("[百千万萬亿億]+")
@@ -31,7 +33,8 @@ def numbers(text: str, language: str) -> list[Readings]:
 def figures(text: str, language: str) -> list[Readings]:
     """The numbers written with digits, in order."""
     lang = primary(language)
-    plain = unicodedata.normalize("NFKC", ascii_digits(text)).replace("٫", ".").replace("٬", "'").replace("−", "-")
+    plain = visible(ascii_digits(text).translate(_NO_DIGITS))
+    plain = plain.replace("٫", ".").replace("٬", "'").replace("−", "-")
     if lang in _SPACED_GROUPS:
         plain = re.sub(r"(?<![\d.,])(\d{1,3})((?: \d{3})+)(?![\d])", lambda m: m[1] + m[2].replace(" ", ""), plain)
     found: list[Readings] = []
@@ -76,7 +79,7 @@ def _readings(token: str, lang: str) -> list[Readings]:
 
 
 def _han(text: str) -> list[Readings]:
-    found = [match[0] for match in _HAN.finditer(unicodedata.normalize("NFKC", text))]
+    found = [match[0] for match in _HAN.finditer(visible(text))]
     telling = [one for one in found if one != "一"] or found
     return [frozenset({Decimal(han_value(one))}) for one in telling if len(one) <= _MAX_FIGURES]
 

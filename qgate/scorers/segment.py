@@ -14,7 +14,8 @@ _HEADING = re.compile(r"#{1,6}\s.*|<<.*>>")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:Mr|Mrs|Ms|Dr|St|No|vs|etc|e\.g|i\.e|[ap]\.m|Sr|Sra|г|ул|т\.е|т\.д)|\b[A-ZА-Я])\.\Z"
 )
-_BULLET = re.compile(r"[ \t]*(?:[-*+•‣▪●○·・]|–|—)[ \t]+\S")
+_BULLET = re.compile(r"(?:[-*+–—][ \t\u3000]+|[•‣▪●○·・][ \t\u3000]*)\S")
+_DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _NUMBERED = re.compile(r"[ \t*_#>]*(\d{1,4})[*_]*[ \t]*[.)．）、:：]")
 
 
@@ -52,8 +53,8 @@ def sentences(text: str) -> list[str]:
 
 
 def lines(text: str) -> list[str]:
-    """Lines with something on them, without the spaces around them."""
-    return [line.strip() for line in text.splitlines() if line.strip()]
+    """Lines with something on them, without the spaces around them and without marks of direction."""
+    return [line.strip() for line in _DIRECTION.sub("", text).splitlines() if line.strip()]
 
 
 def paragraphs(text: str) -> list[str]:
@@ -62,10 +63,10 @@ def paragraphs(text: str) -> list[str]:
 
 
 def bullets(text: str) -> list[str]:
-    """Lines that open with a bullet (-, *, +, •, ・ …) and say something."""
-    return [line.strip() for line in text.splitlines() if _BULLET.match(line)]
+    """Lines that open with a bullet (-, *, +, •, ・ …) and say something; • and ・ need no space after them."""
+    return [line for line in lines(text) if _BULLET.match(line)]
 
 
 def numbered(text: str) -> list[int]:
     """Numbers of the lines that open with `1.`, `1)`, `1、` or the like, in order."""
-    return [int(match[1]) for line in text.splitlines() if (match := _NUMBERED.match(line))]
+    return [int(match[1]) for line in lines(text) if (match := _NUMBERED.match(line))]

@@ -41,14 +41,19 @@ def ascii_digits(text: str) -> str:
     return "".join(str(unicodedata.decimal(ch)) if not ch.isascii() and ch.isdecimal() else ch for ch in text)
 
 
+def visible(text: str) -> str:
+    """NFKC without format characters: zero-width spaces, byte order marks, marks of direction."""
+    if text.isascii():
+        return text
+    return "".join(ch for ch in unicodedata.normalize("NFKC", text) if unicodedata.category(ch) != "Cf")
+
+
 def normalise(text: str) -> str:
     """Comparable form: NFKC, no format characters, one kind of digit, quote and dash, folded case, single spaces.
 
     Arabic loses vowel marks and tatweel and writes alef, ya and ta marbuta one way; Russian ё reads е.
     """
-    if not text.isascii():
-        text = "".join(ch for ch in unicodedata.normalize("NFKC", text) if unicodedata.category(ch) != "Cf")
-    text = _ARABIC_MARKS.sub("", ascii_digits(text).casefold()).translate(_FOLDS)
+    text = _ARABIC_MARKS.sub("", ascii_digits(visible(text)).casefold()).translate(_FOLDS)
     return " ".join(text.split())
 
 

@@ -37,7 +37,10 @@ OPTIONS = {"answer": "B", "options": ["a red lamp", "a blue lamp", "a green lamp
     ["B", "b", "(B)", "**B**", "B. a blue lamp", "B) because A is red", "The answer is B.", "Answer: B", "答案是B", "选B", "Ｂ",
      "В", "答案：（B）", "Ответ: B", "คำตอบคือ B",
      "B is correct.", "**B** is the right one", "我选择B", "B是正确的", "La opción B", "Вариант B верный",
-     "It is a blue lamp.", "A BLUE  lamp"],
+     "It is a blue lamp.", "A BLUE  lamp",
+     "B\n\nExplanation: A is red, C is green.", "The red one is out.\n\nB", "```text\nB\n```", "Ⓑ", "I choose B.", "It's B",
+     "B is the answer, not A.", "我认为答案是 B，因为A是红色的", "B选项", "正解はBです", "Bが正しい", "Ответ — B", "ตอบ B",
+     "La respuesta es la B."],
 )  # fmt: skip
 def test_the_right_option(text: str) -> None:
     assert choice(text, OPTIONS, "en") == 1.0
@@ -46,10 +49,16 @@ def test_the_right_option(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["A", "C.", "D", "", "Because", "A or B", "The answer is A. The answer is B.", "a red lamp or a blue lamp", "lamp",
-     "answer is C, not the blue one", "A is correct", "🙂"],
+     "answer is C, not the blue one", "A is correct", "🙂", "A\nB\nC", "A, B", "It is not B.", "I would not choose B", "不是B",
+     "不选B", "答えはBではない", "La respuesta no es B", "B is wrong", "B或C"],
 )  # fmt: skip
 def test_another_option_or_none(text: str) -> None:
     assert choice(text, OPTIONS, "en") == 0.0
+
+
+def test_the_options_said_again_pick_none() -> None:
+    listed = "\n".join(f"{letter}. {option}" for letter, option in zip("ABC", OPTIONS["options"], strict=True))
+    assert choice(listed, OPTIONS | {"answer": "A"}, "en") == 0.0
 
 
 @pytest.mark.parametrize(

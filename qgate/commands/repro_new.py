@@ -60,14 +60,13 @@ def _made(arguments: argparse.Namespace) -> Incident:
         return _incident("a curl command", parsed.request, came, side, parsed.num_secrets + num)
     if arguments.log is not None:
         pasted = incident_text.from_log(_text(arguments.log))
-        source = "a vLLM log"
     else:
-        pasted, source = incident_text.from_pasted(_text(arguments.request), answer), "a pasted request"
+        pasted = incident_text.from_pasted(_text(arguments.request), answer)
     named = _candidate(arguments, base)
     if named is None:
-        raise IncidentError(f"{source} does not say what answered", advice="--candidate CHECKPOINT_OR_URL")
+        raise IncidentError(f"{pasted.source} does not say what answered", advice="--candidate CHECKPOINT_OR_URL")
     came, num = (pasted.answer, 0) if answer is None else redact(incident_text.read_answer(answer))
-    return _incident(source, pasted.request, came, named, pasted.num_secrets + num)
+    return _incident(pasted.source, pasted.request, came, named, pasted.num_secrets + num)
 
 
 def _incident(source: str, request: Any, answer: Any, candidate: Side, num_secrets: int) -> Incident:

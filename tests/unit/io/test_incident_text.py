@@ -46,6 +46,53 @@ def test_an_older_line_has_the_text_with_its_template_in_it() -> None:
     assert found.answer is None
 
 
+def generated(name: str, output: str, finish_reason: str) -> str:
+    return (
+        f"INFO [request_logger.py:99] Generated response {name}: output: {output!r}, finish_reason: {finish_reason}\n"
+    )
+
+
+DELTA, COMPLETE = " (streaming delta)", " (streaming complete)"
+ASKED = f"DEBUG Request chatcmpl-1 details: prompt: 'Hi', prompt_token_ids: [7].\nINFO Received request chatcmpl-1: {PARAMS}\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "answer"),
+    [
+        (generated("chatcmpl-10", "of another", "stop"), None),
+        (generated(f"chatcmpl-1{DELTA}", "no ", "None") + generated(f"chatcmpl-1{DELTA}", "no", "length"), "no no"),
+        (
+            generated(f"chatcmpl-1{DELTA}", "no ", "None")
+            + generated(f"chatcmpl-1{DELTA}", "no", "length")
+            + generated(f"chatcmpl-1{COMPLETE}", "no no", "streaming_complete"),
+            "no no",
+        ),
+        (generated("chatcmpl-1", "finish_reason: stop", "length"), "finish_reason: stop"),
+    ],
+)
+def test_the_answer_is_that_of_the_request_and_whole(lines: str, answer: str | None) -> None:
+    found = from_log(ASKED + lines)
+    expected = {"choices": [{"message": {"content": answer}, "finish_reason": "length"}]}
+    assert found.answer == (None if answer is None else expected)
+
+
+def test_a_body_is_logged_under_its_id_without_the_endpoint() -> None:
+    body = {"messages": [{"role": "user", "content": "Hi"}]}
+    log = f"DEBUG Request 7f JSON body: {json.dumps(body)}\n" + generated("chatcmpl-7f", "Ho", "stop")
+    assert from_log(log).answer == {"choices": [{"message": {"content": "Ho"}, "finish_reason": "stop"}]}
+
+
+def test_where_a_log_holds_several_requests_it_is_said_which_is_taken() -> None:
+    assert from_log(NEW).source == "a vLLM log, request chatcmpl-1"
+    assert from_log(NEW + OLD).source == "a vLLM log, request chatcmpl-1 (the first of 2)"
+
+
+def test_what_ends_an_answer_is_taken_over() -> None:
+    params = "SamplingParams(temperature=0.5, stop=[], stop_token_ids=[2, 3], ignore_eos=True, max_tokens=5)"
+    body = from_log(f"INFO Received request cmpl-1: prompt: 'Hi', params: {params}, lora_request: None.").request.body
+    assert (body["stop_token_ids"], body["ignore_eos"]) == ([2, 3], True)
+
+
 def test_a_logged_body_is_taken_verbatim() -> None:
     body = {"messages": [{"role": "user", "content": "Hi {you}"}], "guided_regex": "a+", "api_key": "sk-SECRET"}
     found = from_log(f"DEBUG Request chatcmpl-9 JSON body: {json.dumps(body)} [and more]")
@@ -79,11 +126,18 @@ def test_a_log_without_a_prompt_says_how_to_log_one(text: str, said: str) -> Non
             '{"custom_id": "a", "body": {"messages": [{"role": "user", "content": "Hi"}]}}',
             [{"role": "user", "content": "Hi"}],
         ),
+        ('[{"role": "user", "content": "Hi"}]', [{"role": "user", "content": "Hi"}]),
         ("What is 2 + 2?\n", [{"role": "user", "content": "What is 2 + 2?"}]),
+        ("42", [{"role": "user", "content": "42"}]),
     ],
 )
 def test_a_pasted_request(request_text: str, messages: object) -> None:
     assert from_pasted(request_text, None).request.body["messages"] == messages
+
+
+def test_a_body_with_a_typing_error_is_not_taken_for_a_prompt() -> None:
+    with pytest.raises(IncidentError, match="looks like a JSON body"):
+        from_pasted('{"messages": [{"role": "user", "content": "Hi"}],}', None)
 
 
 def test_a_pasted_answer_is_a_response_or_a_text() -> None:

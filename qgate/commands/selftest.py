@@ -18,6 +18,7 @@ from rich.progress import track
 from qgate.errors import ArtefactError, ExitCode, UserError
 from qgate.io import artefact, recipe
 from qgate.io.files import write_text
+from qgate.io.shipped import shipped_folder
 from qgate.judge.resample import Draws
 from qgate.judge.selftest import damage_report, rare
 from qgate.judge.selftest.damaged import examine
@@ -98,14 +99,12 @@ def _damage(folder: Path, statistics: Statistics) -> bool:
 def _rare_garbage(
     folder: Path, rows: Sequence[Row], tokens: Mapping[str, TokenTable], statistics: Statistics, source: str
 ) -> None:
-    """What the tiers of the recipes beside the results miss; nothing where there are none."""
-    paths = sorted((folder.parent.parent / "recipes").glob("*.yaml"))
-    recipes = {path.stem: recipe.read(path) for path in paths}
-    criteria = [each for shipped in recipes.values() for tier in shipped.tiers.values() for each in tier.criteria]
-    if criteria:
-        found = rare.missed(rows, tokens, criteria, statistics)
-        command = f"qgate selftest --runs 0 --damaged {folder.as_posix()}"
-        write_text(folder / "rare.md", rare.page(found, recipes, command, source))
+    """What the tiers of the shipped recipes miss."""
+    recipes = {path.stem: recipe.read(path) for path in sorted(shipped_folder("recipes").glob("*.yaml"))}
+    criteria = [each for known in recipes.values() for tier in known.tiers.values() for each in tier.criteria]
+    found = rare.missed(rows, tokens, criteria, statistics)
+    command = f"qgate selftest --runs 0 --damaged {folder.as_posix()}"
+    write_text(folder / "rare.md", rare.page(found, recipes, command, source))
 
 
 def _levels(run: Run, folder: Path) -> dict[str, float]:

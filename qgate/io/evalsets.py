@@ -19,6 +19,7 @@ from qgate.errors import EvalsetError, RecipeError
 from qgate.io import evalset_items, yaml_tree
 from qgate.io.evalset_cut import cut
 from qgate.io.files import sha256_file, write_text
+from qgate.io.shipped import shipped_folder
 from qgate.schemas.base import content_key
 from qgate.schemas.evalset import EVALSET_FORMAT, Evalset, EvalsetManifest
 from qgate.schemas.recipe import EvalsetUse
@@ -27,7 +28,6 @@ MANIFEST = "evalset.yaml"
 ITEMS = "items.jsonl"
 VALID = "`qgate evalset new` writes a valid one"
 SHIPPED_NAME = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]*)@(?P<version>[0-9]+)")
-_PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def load(use: EvalsetUse, base: Path) -> Evalset:
@@ -50,8 +50,7 @@ def set_hash(manifest: EvalsetManifest) -> str:
 
 def shipped_root() -> Path:
     """Folder of the sets that come with qgate."""
-    installed = _PACKAGE / "_data" / "evalsets"
-    return installed if installed.is_dir() else _PACKAGE.parent / "evalsets"
+    return shipped_folder("evalsets")
 
 
 def available() -> tuple[EvalsetManifest, ...]:

@@ -26,11 +26,11 @@ from pathlib import Path
 
 from qgate.errors import EnvError, UserError
 from qgate.io.home import home
+from qgate.io.shipped import shipped_folder
 
 CUDA, CPU = "-cuda", "-cpu"
 NVIDIA_DRIVER = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"), Path("/dev/dxg"))
 """One of them is there where NVIDIA's driver is: on Linux, in a container, under WSL."""
-_PACKAGE = Path(__file__).resolve().parent.parent
 _DIRECTIVE = re.compile(r"#\s*(description|python|platform|size_mb|first|check):\s*(\S.*)")
 _PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([A-Za-z0-9][A-Za-z0-9.+!_-]*)")
 
@@ -53,8 +53,8 @@ class Lock:
 
 
 def folders() -> tuple[Path, ...]:
-    """Where locks lie, first found wins: the user's own, a checkout's, an installed wheel's."""
-    return (home() / "locks", _PACKAGE.parent / "recipes" / "locks", _PACKAGE / "_data" / "recipes" / "locks")
+    """Where locks lie, first found wins: the user's own, the shipped ones."""
+    return (home() / "locks", shipped_folder("recipes") / "locks")
 
 
 def names() -> list[str]:

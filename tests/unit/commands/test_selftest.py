@@ -8,6 +8,7 @@ from qgate.commands import selftest as command
 from qgate.errors import ExitCode
 from qgate.judge.selftest.rates import Cell
 from qgate.judge.selftest.worlds import Paired, Runs
+from qgate.schemas.recipe import Statistics
 
 
 class Lying(Paired):
@@ -49,3 +50,12 @@ def test_it_fails_where_a_cell_errs_too_often(monkeypatch, tmp_path):
 def test_fewer_runs_than_none_are_a_mistake(tmp_path):
     assert main(["selftest", "--runs", "-1", "--out", str(tmp_path / "out")]) == ExitCode.USER_ERROR
     assert not (tmp_path / "out").exists()
+
+
+def test_what_is_missed_is_told_of_the_recipes_that_come_with_qgate_wherever_the_evidence_lies(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(command.rare, "missed", lambda rows, tokens, criteria, statistics: asked.extend(criteria) or [])
+    monkeypatch.setattr(command.rare, "page", lambda found, recipes, *words: "\n".join(recipes))
+    command._rare_garbage(tmp_path, (), {}, Statistics(), "")
+    assert "qwen2.5-7b" in (tmp_path / "rare.md").read_text().split()
+    assert asked

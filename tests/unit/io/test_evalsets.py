@@ -199,7 +199,7 @@ def test_an_unknown_name_gets_the_near_one(tmp_path: Path, name: str, expected: 
 
 def test_an_installed_wheel_brings_its_own_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "_data" / "evalsets" / "own", jsonl(item()))
-    monkeypatch.setattr(evalsets, "_PACKAGE", tmp_path)
+    monkeypatch.setattr("qgate.io.shipped.PACKAGE", tmp_path)
     assert [manifest.name for manifest in evalsets.available()] == ["own"]
     assert evalsets.load(EvalsetUse(name="own@1"), Path("/")).items[0].id == "a"
 

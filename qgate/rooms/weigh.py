@@ -191,7 +191,8 @@ def _difference(one: tuple[Survey, str], other: tuple[Survey, str]) -> float:
     for start in range(0, height, step):
         rows = slice(start, min(start + step, height))
         wanted = theirs.data.rows(known, rows)
-        difference = wanted - mine.data.rows(name, rows)
-        error += float(np.vdot(difference, difference))
+        with np.errstate(over="ignore", invalid="ignore"):
+            difference = wanted - mine.data.rows(name, rows)
+            error += float(np.vdot(difference, difference))
         base += float(np.vdot(wanted, wanted))
     return float(np.sqrt(error / base)) if base > 0 else float(np.sqrt(error))

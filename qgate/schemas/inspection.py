@@ -57,6 +57,10 @@ class LayerError(Frozen):
         description="What rounding alone costs at the layer's scales (s²/12 a weight); None for floats"
     )
     cosine: float = Field(description="Cosine between both weights as vectors")
+    scale_drift: float | None = Field(
+        default=None,
+        description="Median over the rows of how far the factor that would fit a row best is from 1; None in older files",
+    )
     worst_rows: tuple[tuple[int, float], ...] = Field(description="Output channels with the largest relative error")
 
 

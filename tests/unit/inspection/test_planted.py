@@ -186,6 +186,13 @@ def retyped(name: str, dtype: str) -> Plant:
     return plant
 
 
+def swapped(one: str, other: str) -> Plant:
+    def plant(opened: Opened) -> None:
+        opened.arrays[one], opened.arrays[other] = opened.arrays[other], opened.arrays[one]
+
+    return plant
+
+
 def added(name: str, values: object, dtype: str | None = None) -> Plant:
     return lambda opened: opened.set(name, np.asarray(values), dtype)
 
@@ -312,6 +319,7 @@ def cast_from_bfloat16(opened: Opened) -> None:
 
 CACHE = {"num_bits": 8, "type": "float", "strategy": "tensor", "dynamic": False, "symmetric": True}
 Q, GATE, NORM = "model.layers.0.self_attn.q_proj", "model.layers.1.mlp.gate_proj", "model.layers.0.input_layernorm"
+K = "model.layers.0.self_attn.k_proj"
 GROUP = "quantization_config__config_groups__group_0__weights"
 FAULTS = [
     Fault("shard-truncated", "pack-quantized", truncated),
@@ -461,9 +469,13 @@ FAULTS = [
     Fault("bias-unexpected", "gptq-v1", added(f"{Q}.bias", np.ones(64, np.float16))),
     Fault("weight-error", "pack-quantized", shuffled, weighs=True),
     Fault("weight-error", "int-quantized", scaled(f"{GATE}.weight_scale", 2.0), weighs=True),
+    Fault("scale-drift", "pack-quantized", swapped(f"{Q}.weight_scale", f"{K}.weight_scale"), weighs=True),
+    Fault("scale-drift", "gptq-v1", swapped(f"{Q}.scales", f"{K}.scales"), weighs=True),
+    Fault("weight-error-high", "int-quantized", swapped(f"{Q}.weight_scale", f"{K}.weight_scale"), weighs=True),
     Fault("weight-error-high", "float-quantized", scaled(f"{GATE}.weight_scale", 1.1), weighs=True),
     Fault("weight-error-high", "awq-gemm", scaled(f"{GATE}.scales", 1.15), weighs=True),
     Fault("weight-outlier", "int-quantized", scaled(f"{GATE}.weight_scale", 1.05), weighs=True),
+    Fault("weights-not-finite", "int-quantized", fill("model.embed_tokens.weight", np.nan), weighs=True),
     Fault("plain-tensor-differs", "awq-gemm", scaled("model.embed_tokens.weight", 1.1), weighs=True),
     Fault("plain-tensor-differs", "int-quantized", fill("model.norm.weight", 0.0, 64), weighs=True),
     Fault("plain-tensor-differs", "baseline", scaled(f"{Q}.weight", 1.1), weighs=True),

@@ -16,7 +16,9 @@ from qgate.errors import ExitCode, IncidentError, UserError
 from qgate.io import incident as incident_file
 from qgate.io import incident_curl, incident_text
 from qgate.io.redact import redact, redact_words
+from qgate.io.scoring import load_scorer
 from qgate.io.validation import reason
+from qgate.judge.recognise import recogniser
 from qgate.levers import load_isolating
 from qgate.ports import load_engine
 from qgate.rooms.incident_run import Wanted, from_run
@@ -79,9 +81,11 @@ def _incident(source: str, request: Any, answer: Any, candidate: Side, num_secre
 def _with_arguments(made: Incident, arguments: argparse.Namespace) -> Incident:
     """What the command line says beside; every text without its secrets."""
     base = arguments.file.resolve().parent
-    tried, num_tried = redact(list(arguments.tried))
+    tried, num_tried = redact([*made.tried, *arguments.tried])
     title, num_title = redact(arguments.title or made.title or made.source)
-    update: dict[str, Any] = {"title": title, "tried": tuple(tried)}
+    update: dict[str, Any] = {"title": title}
+    if tried:
+        update["tried"] = tuple(tried)
     if arguments.concurrency is not None:
         if not 1 <= arguments.concurrency <= MOST_IN_FLIGHT:
             raise UserError(
@@ -188,14 +192,28 @@ def _folder(path: Path) -> Path:
 
 
 def _still_open(made: Incident) -> list[str]:
-    """What would make the incident tell more."""
-    lines = []
-    if made.answer is None:
-        lines.append("no answer is filed: any defect counts as the failure; `answer` or `recognise` would say which")
+    """What counts as the failure, and what would make the incident tell more."""
+    lines = [_recognised(made)]
     if made.baseline is None:
-        lines.append("no baseline: `baseline` names the unquantized model, and without it little can be told apart")
+        lines.append("no baseline: without the unquantized model little can be told apart (--baseline, or in the file)")
     if made.candidate.url is not None:
-        lines.append("the candidate is a running server: with its checkpoint more can be isolated")
+        lines.append("the candidate is a running server: with its checkpoint (--candidate) more can be isolated")
+        if made.secrets_removed:
+            lines.append(
+                "where that server wants a key, name the variable that holds it: `candidate: {api_key_env: …}`"
+            )
     if made.frequency is None:
-        lines.append("how often it happened is not said: a rate of 10 % will be looked for (`frequency`)")
+        lines.append("how often it happened is not said: a rate of 10 % will be looked for (--seen 3/10)")
     return lines
+
+
+def _recognised(made: Incident) -> str:
+    if made.answer is None and made.recognise.is_default:
+        return "no answer is filed: any defect counts as the failure; --answer or `recognise` would say which"
+    found = recogniser(made, load_scorer)
+    if found.defects or not made.recognise.is_default:
+        return f"the failure is {found.in_words()} (`recognise`)"
+    return (
+        f"the answer has no defect that is known: the failure is {found.in_words()}; where it comes in other words, say "
+        "under `recognise` what is wrong with it (regex, finish_reason, scorer)"
+    )

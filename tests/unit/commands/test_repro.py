@@ -113,6 +113,27 @@ def test_new_writes_nothing_that_repro_would_refuse(
     assert not (tmp_path / "i.yaml").exists()
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (None, "no answer is filed: any defect counts"),
+        ("Lodz is a village.", "no defect that is known: the failure is at least 80% like the filed answer; where it"),
+        ("no more " * 200, "the failure is one of the defects repetition_loop, token_flood, or at least 80% like"),
+    ],
+)
+def test_new_says_what_counts_as_the_failure(
+    answer: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "curl.txt").write_text(CURL, encoding="utf-8")
+    if answer is not None:
+        (tmp_path / "answer.txt").write_text(answer, encoding="utf-8")
+    assert call("new", "i.yaml", "--curl", "curl.txt", *([] if answer is None else ["--answer", "answer.txt"])) == 0
+    out = capsys.readouterr().out
+    assert said in out
+    assert "where that server wants a key, name the variable" in out
+    assert "tried" not in yaml.safe_load((tmp_path / "i.yaml").read_text(encoding="utf-8"))
+
+
 def test_the_request_goes_into_a_set_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = planted(tmp_path, garble=1.0)
     for said in ("regressions@1: 1 item, with incident-", "regressions@1: 1 item, which had incident-"):

@@ -6,7 +6,6 @@ import io
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from qgate import cli
 from qgate.errors import ExitCode
+from tests.processes import PATIENCE_S, wait_for
 from tests.unit.recipes import small, write
 from tests.unit.test_pipeline import made
 
@@ -190,7 +190,7 @@ def test_a_reader_that_went_away_got_no_verdict(verb: str) -> None:
     child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert child.stdout is not None
     child.stdout.close()
-    _, said = child.communicate(timeout=60)
+    _, said = child.communicate(timeout=PATIENCE_S)
     assert (child.returncode, said) == (ExitCode.INCONCLUSIVE, b"")
 
 
@@ -211,17 +211,18 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_keeps_what_was_done(tmp_path: Path, number: signal.Signals) -> None:
-    path = made(tmp_path, engine={"name": "fake", "concurrency": 1, "options": {"latency_s": 0.05}})
+    path = made(tmp_path, engine={"name": "fake", "concurrency": 1, "options": {"latency_s": 0.5}})
     argv = [sys.executable, "-c", HEEDING, "run", str(path), "--results", str(tmp_path / "results")]
     child = subprocess.Popen(argv, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    deadline = time.monotonic() + 60
-    while not (
-        parts := [p for p in tmp_path.glob("results/objects/generations/*.part/answers.jsonl") if p.stat().st_size]
-    ):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    parts: list[Path] = []
+
+    def has_answers() -> bool:
+        parts[:] = tmp_path.glob("results/objects/generations/*.part/answers.jsonl")
+        return any(part.stat().st_size for part in parts)
+
+    wait_for(has_answers)
     child.send_signal(number)
-    _, said = child.communicate(timeout=60)
+    _, said = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == ExitCode.INTERRUPTED
     assert "interrupted; what was finished is kept" in said
     assert parts[0].read_text(encoding="utf-8").endswith("\n")

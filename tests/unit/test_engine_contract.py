@@ -32,7 +32,7 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 def job(folder: Path, engine: Engine) -> ServeJob:
     return ServeJob(
         checkpoint=folder, name="baseline", dtype="float16", options=engine.options(),
-        tool=Tool(Path(sys.executable), "none"), concurrency=4, request_timeout_s=60.0, stall_timeout_s=30.0,
+        tool=Tool(Path(sys.executable), "none"), concurrency=4, request_timeout_s=60.0, stall_timeout_s=60.0,
         repeatable=False, max_model_len=None, log=folder / "serve.log", work=folder,
     )  # fmt: skip
 

@@ -348,7 +348,7 @@ def test_two_runs_at_once_do_each_step_once(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join()
     (one, _), (other, _) = outcomes
     assert one.sheet.tiers == other.sheet.tiers
     assert one.folder != other.folder

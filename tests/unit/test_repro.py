@@ -26,6 +26,7 @@ from qgate.ports import Task
 from qgate.schemas.answers import Answer, GenerateRequest
 from qgate.schemas.repro import Repro
 from tests.http_stub import HttpStub, Request
+from tests.processes import PATIENCE_S
 from tests.unit.tiny_checkpoint import write_checkpoint
 
 STORY = "The sky was grey. The key of the harbour is 4711. Boats came in late. What is the key of the harbour?"
@@ -444,7 +445,7 @@ def test_the_scripts_fail_when_the_failure_shows_and_only_then(bench: Bench, scr
     def ran(url: str) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "QGATE_URL": url, "QGATE_API_KEY": "sk-secret"}
         return subprocess.run(
-            script, cwd=bench.root / "left", env=env, capture_output=True, text=True, timeout=60, check=False
+            script, cwd=bench.root / "left", env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
 
     with server(lambda body: garble(GOOD_ANSWER), vllm=False) as bad:

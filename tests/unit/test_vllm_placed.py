@@ -37,7 +37,7 @@ def test_servers_on_two_gpus_are_told_their_place_and_report_it(
     write_evalset(tmp_path, [item(number) for number in range(12)])
     engine = {
         "name": "vllm", "env": sys.executable, "parallel": "auto", "concurrency": 4,
-        "options": {"env": {"PYTHONPATH": PATH}, "start_timeout_s": 60, "score_memory_bytes": GIB},
+        "options": {"env": {"PYTHONPATH": PATH}, "start_timeout_s": 120, "score_memory_bytes": GIB},
     }  # fmt: skip
     variants = {name: {"checkpoint": {"path": name}, "precision": name.upper()} for name in ("w8a8", "awq")}
     variants["awq"]["precision"] = "W4A16"

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from qgate.ports import ServeJob, Tool
 from qgate.schemas.answers import GenerateRequest, Sampling, ScoreRequest
 from qgate.schemas.evalset import Message
+from tests.processes import PATIENCE_S
 
 
 def sampling(**changes: Any) -> Sampling:
@@ -47,7 +48,7 @@ def checkpoint(folder: Path, **config: Any) -> Path:
 def job(folder: Path, options: BaseModel, **changes: Any) -> ServeJob:
     fields: dict[str, Any] = {
         "checkpoint": checkpoint(folder), "name": "awq", "dtype": "float16", "options": options,
-        "tool": Tool(Path("python"), "none"), "concurrency": 8, "request_timeout_s": 20.0, "stall_timeout_s": 20.0,
+        "tool": Tool(Path("python"), "none"), "concurrency": 8, "request_timeout_s": PATIENCE_S, "stall_timeout_s": PATIENCE_S,
         "repeatable": False, "max_model_len": 1024, "log": folder / "serve.log", "work": folder,
     }  # fmt: skip
     return ServeJob(**(fields | changes))

@@ -126,6 +126,7 @@ def test_a_key_of_several_lines_is_refused(tmp_path: Path, remote: HttpStub, mon
 
 
 def test_a_proxy_that_is_not_spoken_is_the_thing_to_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "")
     monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:9")
     job = jobs.job(tmp_path, OpenAiOptions(base_url="http://models.test/v1"))
     with pytest.raises(StartError, match="socks5 proxy") as caught, ENGINE.open(job):

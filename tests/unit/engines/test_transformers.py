@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from qgate.io import host
 from qgate.ports import Engine, ServeJob, Tool, load_engine
 from qgate.schemas.answers import GenerateRequest, Sampling, ScoreRequest
 from qgate.schemas.evalset import Message
-from tests.processes import is_alive
+from tests.processes import PATIENCE_S, is_alive, wait_for
 
 STUB = Path(__file__).with_name("transformers_stub.py")
 MESSAGES = (Message(role="user", content="Hello"),)
@@ -40,10 +39,7 @@ def work(tmp_path: Path) -> Iterator[Path]:
     """Scratch folder of a worker; afterwards neither it nor what it started may run."""
     (tmp_path / "work").mkdir()
     yield tmp_path / "work"
-    deadline = time.monotonic() + 5  # a process that got SIGKILL on a busy machine takes a moment to go
-    while running(tmp_path / "work") and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert running(tmp_path / "work") == []
+    wait_for(lambda: not running(tmp_path / "work"))  # a process that got SIGKILL takes a moment to go
 
 
 def running(work: Path) -> list[int]:
@@ -54,7 +50,7 @@ def running(work: Path) -> list[int]:
     return [pid for pid in map(int, (work / "pids").read_text().split()) if pid in alive]
 
 
-def job(work: Path, fault: str = "none", *, stall_timeout_s: float = 5.0, **options: object) -> ServeJob:
+def job(work: Path, fault: str = "none", *, stall_timeout_s: float = PATIENCE_S, **options: object) -> ServeJob:
     return ServeJob(
         checkpoint=work / fault, name="w8a8", dtype="bfloat16", options=Options.model_validate(options),
         tool=Tool(Path(sys.executable), "none"), concurrency=12, request_timeout_s=33.0,
@@ -129,15 +125,15 @@ def test_a_worker_that_dies_keeps_what_it_answered_and_says_why(work: Path) -> N
 
 
 def test_a_worker_that_hangs_is_given_up_and_stopped(work: Path) -> None:
-    with ENGINE.open(job(work, "hangs", stall_timeout_s=0.3)) as session:
+    with ENGINE.open(job(work, "hangs", stall_timeout_s=2)) as session:
         answers = session.generate(requests(3))
         next(answers)
-        with pytest.raises(HungError, match="no progress for 0 s"):
+        with pytest.raises(HungError, match="no progress for 2 s"):
             next(answers)
 
 
 def test_beats_are_progress(work: Path) -> None:
-    with ENGINE.open(job(work, "slow", stall_timeout_s=0.4)) as session:
+    with ENGINE.open(job(work, "slow", stall_timeout_s=2)) as session:
         assert len(list(session.generate(requests(2)))) == 2
 
 
@@ -155,12 +151,11 @@ def test_a_missing_answer_is_an_error(work: Path) -> None:
 
 def test_a_job_that_nobody_reads_is_cancelled(work: Path) -> None:
     with ENGINE.open(job(work, "patient")) as session:
-        answers = session.generate(requests(50))
+        answers = session.generate(requests(1000))  # 200 s of work
         next(answers)
         answers.close()  # type: ignore[attr-defined]
-        started = time.monotonic()
         assert len(list(session.generate(requests(1)))) == 1
-        assert time.monotonic() - started < 5
+    assert len((work / "0001.answers.jsonl").read_text(encoding="utf-8").splitlines()) < 1000
 
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit, ValueError])
@@ -186,7 +181,7 @@ def test_an_interruption_stops_the_whole_group(work: Path, raised: type[BaseExce
 def test_a_worker_that_does_not_start_says_why(work: Path, fault: str, said: str) -> None:
     with (
         pytest.raises(StartError, match=said),
-        ENGINE.open(job(work, fault, start_timeout_s=0.4 if fault == "never" else 9)),
+        ENGINE.open(job(work, fault, start_timeout_s=0.4 if fault == "never" else PATIENCE_S)),
     ):
         pass
 

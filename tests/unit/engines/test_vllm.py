@@ -23,7 +23,7 @@ from qgate.io.server import Server
 from qgate.ports import Engine, ServeJob, Tool, load_engine
 from qgate.schemas.answers import Answer
 from tests.http_stub import HttpStub, Request
-from tests.processes import is_alive
+from tests.processes import PATIENCE_S, is_alive
 from tests.unit.engines import jobs
 from tests.unit.sizing.models import SMALL, write_checkpoint
 
@@ -35,12 +35,11 @@ PATH = f"{REPOSITORY}:{REPOSITORY / 'tests' / 'stub_vllm'}"
 def _apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("QGATE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(host, "gpus", lambda: [{"name": "NVIDIA H200", "driver_version": "580.1"}])
-    monkeypatch.setattr(flight, "BACKOFF_S", 0.01)
     monkeypatch.setattr(flight, "LIVENESS_S", 0.05)
 
 
 def stub_job(folder: Path, *, env: dict[str, str] | None = None, options: Any = None, **changes: Any) -> ServeJob:
-    made = VllmOptions(env={"PYTHONPATH": PATH, **(env or {})}, start_timeout_s=30, **(options or {}))
+    made = VllmOptions(env={"PYTHONPATH": PATH, **(env or {})}, start_timeout_s=PATIENCE_S, **(options or {}))
     return jobs.job(folder, made, tool=Tool(Path(sys.executable), "stub"), **changes)
 
 
@@ -102,7 +101,7 @@ def test_two_sessions_side_by_side_answer_for_themselves(tmp_path: Path) -> None
         folder = tmp_path / name
         folder.mkdir()
         with ENGINE.open(stub_job(folder, env={"STUB_NAME": name}, name=name)) as session:
-            both_up.wait(timeout=30)
+            both_up.wait(PATIENCE_S)
             (answer,) = session.generate(jobs.requests(1))
             texts[name] = answer.text
 
@@ -195,7 +194,7 @@ def test_arguments_that_the_server_does_not_take_are_named(tmp_path: Path) -> No
 def test_the_callers_variables_do_not_reach_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_USE_V2_MODEL_RUNNER", "0")
     with ENGINE.open(stub_job(tmp_path)) as session:
-        (server,) = psutil.Process().children()
+        (server,) = filter(is_alive, psutil.Process().children())
         assert "VLLM_USE_V2_MODEL_RUNNER" not in server.environ()
         assert server.environ()["VLLM_LOGGING_LEVEL"] == "INFO"
     assert any("VLLM_USE_V2_MODEL_RUNNER of the caller was not passed on" in note for note in session.facts.notes)

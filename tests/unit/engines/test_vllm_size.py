@@ -110,7 +110,7 @@ def test_the_facts_hold_the_ledger_and_say_what_the_server_reported_otherwise(
 ) -> None:
     monkeypatch.setenv("QGATE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(host, "gpus", lambda: [{"name": "NVIDIA H200", "driver_version": "580.1"}])
-    options = VllmOptions(env={"PYTHONPATH": PATH}, start_timeout_s=30, kv_cache_memory_bytes=12 << 30)
+    options = VllmOptions(env={"PYTHONPATH": PATH}, start_timeout_s=120, kv_cache_memory_bytes=12 << 30)
     job = job_of(tmp_path, options, tool=Tool(Path(sys.executable), "stub"))
     with ENGINE.open(job) as session:
         facts = session.facts

@@ -54,10 +54,10 @@ def serve(number: int) -> None:
                 print("RuntimeError: no memory left", flush=True)
                 os.kill(os.getpid(), 9)
             if index == 1 and FAULT == "hangs":
-                time.sleep(60)
+                time.sleep(600)
             if index == 1 and FAULT == "slow":
-                for _ in range(8):
-                    time.sleep(0.1)
+                for _ in range(10):  # 3 s in all, which is more than the test's patience with a silent worker
+                    time.sleep(0.3)
                     stem.with_suffix(".beat").touch()
             if index == 1 and FAULT == "breaks":
                 write_whole(stem.with_suffix(".error"), {"error": "ValueError: no such thing"})
@@ -80,10 +80,10 @@ if FAULT == "refuses":
 if FAULT == "crashes":
     sys.exit("Traceback: it went wrong here")
 if FAULT == "never":
-    time.sleep(60)
+    time.sleep(600)
 pids = [os.getpid()]
 if FAULT in {"patient", "dies"}:
-    pids.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid)
+    pids.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid)
 (FOLDER / "pids").write_text(" ".join(map(str, pids)))
 write_whole(FOLDER / "ready.json", {"version": "0", "device": "stub", "notes": ["no model"]})
 job = 1

@@ -26,7 +26,7 @@ tiny_tool==1.0
 """
 SLOW_CHECK = (
     "import os, pathlib, time, tiny_tool; "
-    "reached = os.environ.get('TINY_WAIT'); reached and (pathlib.Path(reached).touch(), time.sleep(60))"
+    "reached = os.environ.get('TINY_WAIT'); reached and (pathlib.Path(reached).touch(), time.sleep(600))"
 )
 BUILD = "from tests.unit.io.test_envs import Silent; from qgate.io import env_build; env_build.build('tiny', Silent())"
 
@@ -78,6 +78,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     write_lock(folder, "tiny", SLOW_CHECK)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("QGATE_HOME", str(folder))
+        patch.setenv("PIP_CONFIG_FILE", os.devnull)
         patch.setenv("PIP_NO_INDEX", "1")
         patch.setenv("PIP_FIND_LINKS", str(folder / "wheels"))
         patch.delenv("PYTHONPATH", raising=False)

@@ -9,6 +9,7 @@ from qgate.judge.axes import Axis, axes_of
 from qgate.judge.cells import assemble, departs, harm_cell, level_cell
 from qgate.judge.compare import Case
 from qgate.judge.positions import by_position
+from qgate.judge.token_slices import by_axis
 from qgate.schemas.verdict import Breakdown
 
 SHOWN_AS_LEVELS = ("score_loss", "defect_rate", "truncation_increase", "garble_nll_increase")
@@ -28,13 +29,15 @@ def break_down(case: Case, variants: Sequence[str]) -> tuple[Breakdown, ...]:
         for axis in axes:
             if len(parts[axis.name]) > 1:
                 made += _by_axis(case, variant, axis, parts[axis.name], floors[axis.name])
+        made += by_axis(case, variant, axes)
         made += by_position(case, variant)
     return tuple(made)
 
 
 def _split(laid: Laid, axes: Sequence[Axis]) -> dict[str, dict[str, Bools]]:
     """By axis and label, in the axis' order: bool[N], which pairs have the label."""
-    return {axis.name: by_label([axis.label(pair.row) for pair in laid.pairs], axis.order) for axis in axes}
+    rows = [pair.reference or pair.row for pair in laid.pairs]
+    return {axis.name: by_label([axis.label(row) for row in rows], axis.order) for axis in axes}
 
 
 def _by_axis(

@@ -108,6 +108,19 @@ def test_token_metrics_are_read_by_position():
     assert kl.floor == pytest.approx((0.0,), abs=1e-6)
 
 
+def test_answer_length_is_that_of_the_reference_whatever_a_variant_made_of_it():
+    short = {"evalset": "short", "completion_tokens": 100}
+    rows = [
+        *arm("baseline", [[1.0]] * 20, **short),
+        *arm("baseline", [[1.0]] * 20, evalset="long", completion_tokens=300),
+        *arm("w8a8", [[0.0]] * 20, **{**short, "completion_tokens": 600}),
+        *arm("w8a8", [[1.0]] * 20, evalset="long", completion_tokens=10),
+    ]
+    found = part(judge(Evidence(rows=tuple(rows), engine="vllm"), WANTED, "run"), "score_loss", "answer length")
+    assert found.labels == ("64–127", "256–511")
+    assert found.variant_values == (0.0, 1.0)
+
+
 def test_labels_stand_in_natural_order():
     labels = ["1k", "512", "16k", "2k", "none", "4096+", "64–127"]
     assert sorted(labels, key=natural) == ["64–127", "512", "1k", "2k", "4096+", "16k", "none"]

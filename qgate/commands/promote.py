@@ -19,8 +19,8 @@ def promote(arguments: argparse.Namespace) -> ExitCode:
         advice = "a file more or another one there is not what was judged: name a place outside"
         raise UserError(f"--out {arguments.out} lies in the checkpoint", advice=advice)
     found = verified(arguments)
-    policy = room.promote(found, arguments.tier, arguments.out, datetime.now(UTC))
-    sys.stdout.write(describe(found, arguments.tier))
+    policy = room.promote(found, arguments.out, datetime.now(UTC))
+    sys.stdout.write(describe(found))
     for name, interface in policy.interfaces.items():
         backs = ", ".join(back.server for back in interface.fallbacks) or "nothing"
         sys.stdout.write(f"  {name}: serves {interface.server or 'nothing'}, falls back to {backs}\n")

@@ -12,9 +12,9 @@ from pathlib import Path
 from qgate.errors import ExitCode, UserError
 from qgate.io import envelope, keyless, signing
 from qgate.io.files import write_text
-from qgate.judge.promotion import Demand, span
+from qgate.judge.promotion import Demand, Promotion, span
 from qgate.reports.visible import one_line
-from qgate.rooms.verify import Signer, Verified
+from qgate.rooms.verify import Signer
 from qgate.rooms.verify import verify as hold_against
 
 GITHUB_ISSUER = "https://token.actions.githubusercontent.com"
@@ -23,11 +23,11 @@ _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=
 
 def verify(arguments: argparse.Namespace) -> ExitCode:
     """Say what the checkpoint is and passed for. Raises Refused, UserError."""
-    sys.stdout.write(describe(verified(arguments), arguments.tier))
+    sys.stdout.write(describe(verified(arguments)))
     return ExitCode.PASS
 
 
-def verified(arguments: argparse.Namespace) -> Verified:
+def verified(arguments: argparse.Namespace) -> Promotion:
     """The checkpoint of `arguments`, held against its evidence. Raises Refused, UserError."""
     demand = Demand(
         tiers=tuple(arguments.tier),
@@ -51,13 +51,13 @@ def _signer(arguments: argparse.Namespace) -> Signer:
     return keyless.Identity(arguments.identity, arguments.issuer, arguments.trusted_root)
 
 
-def describe(found: Verified, tiers: list[str]) -> str:
+def describe(found: Promotion) -> str:
     """Three lines for a person. What the evidence says stays in its line."""
     said = found.statement.predicate
     age = span(datetime.now(UTC) - said.finished_at)
     lines = (
         f"{found.checkpoint} is {found.variant} ({said.variants[found.variant].precision}), byte for byte as judged",
-        f"passed for {', '.join(tiers)} in run {said.run_id}, {age} ago, with the engine {said.engine}",
+        f"passed for {', '.join(found.tiers)} in run {said.run_id}, {age} ago, with the engine {said.engine}",
         f"evidence: {found.signature}",
     )
     return "\n  ".join(map(one_line, lines)) + "\n"

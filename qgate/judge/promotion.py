@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from qgate.schemas.checkpoint import FileRecord
 from qgate.schemas.statement import Statement
@@ -36,6 +37,23 @@ class Weighed:
 
     variant: str | None
     refusals: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Promotion:
+    """A checkpoint whose bytes were judged and passed, as the statement says, for the tiers that it is promoted for."""
+
+    checkpoint: Path
+    variant: str
+    tiers: tuple[str, ...]
+    statement: Statement
+    evidence_sha256: str
+    signature: str
+    """For a person: who signed the statement, or that nobody did."""
+
+    def serves(self, tier: str) -> str | None:
+        """The variant that an interface serves: the promoted one where it was named, else what the verdict says."""
+        return self.variant if tier in self.tiers else self.statement.predicate.tiers[tier].serve
 
 
 def weigh(statement: Statement, files: Files, demand: Demand, now: datetime) -> Weighed:

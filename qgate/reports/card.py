@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from qgate.judge.promotion import Promotion
 from qgate.judge.units import number
 from qgate.reports.markdown import escape, grid
-from qgate.reports.policy import Promotion
 from qgate.reports.words import share
 from qgate.schemas.policy import Policy
 from qgate.schemas.recipe import BASELINE

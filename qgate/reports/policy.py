@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 
+from qgate.judge.promotion import Promotion
 from qgate.reports.serve_command import serve_command
 from qgate.schemas.policy import Fallback, Interface, Policy, ServerPlan
-from qgate.schemas.statement import JudgedVariant, SaidOfTier, Statement
+from qgate.schemas.statement import JudgedVariant, SaidOfTier
 from qgate.schemas.verdict import Verdict
-
-
-@dataclass(frozen=True)
-class Promotion:
-    """A checkpoint that was held against its evidence, and the tiers that it is promoted for."""
-
-    statement: Statement
-    evidence_sha256: str
-    signature: str
-    variant: str
-    checkpoint: str
-    tiers: Collection[str]
-
-    def serves(self, tier: str) -> str | None:
-        """The variant that an interface serves: the promoted one where it was named, else what the verdict says."""
-        return self.variant if tier in self.tiers else self.statement.predicate.tiers[tier].serve
 
 
 def build(promotion: Promotion, now: datetime) -> Policy:
@@ -79,7 +62,7 @@ def _differ(one: JudgedVariant, other: JudgedVariant) -> bool:
 def _server(promotion: Promotion, name: str, judged: JudgedVariant) -> ServerPlan:
     command = serve_command(judged)
     verified = name == promotion.variant
-    checkpoint = promotion.checkpoint if verified else judged.source.get("hub", judged.path)
+    checkpoint = str(promotion.checkpoint) if verified else judged.source.get("hub", judged.path)
     line = command.line(checkpoint, name)
     if not verified and "hub" in judged.source:
         line += f" --revision {judged.source['commit']}"

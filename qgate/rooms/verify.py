@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -10,26 +9,13 @@ from qgate.errors import CheckpointError, Refused
 from qgate.io import checkpoint as checkpoints
 from qgate.io import envelope, hashes, keyless, signing
 from qgate.io.files import sha256_file
-from qgate.judge.promotion import Demand, weigh
-from qgate.schemas.statement import Statement
+from qgate.judge.promotion import Demand, Promotion, weigh
 
 Signer = Path | keyless.Identity | None
 """Who must have signed: the owner of a public key, an identity, or nobody in particular."""
 
 
-@dataclass(frozen=True)
-class Verified:
-    """A checkpoint whose bytes were judged and passed, as the statement says."""
-
-    checkpoint: Path
-    variant: str
-    statement: Statement
-    evidence_sha256: str
-    signature: str
-    """For a person: who signed the statement, or that nobody did."""
-
-
-def verify(folder: Path, evidence: Path, demand: Demand, now: datetime, signer: Signer = None) -> Verified:
+def verify(folder: Path, evidence: Path, demand: Demand, now: datetime, signer: Signer = None) -> Promotion:
     """Hash every file again and hold it against the evidence. Raises Refused, ArtefactError, CheckpointError."""
     found = envelope.read(evidence)
     signature = _signature(found, signer)
@@ -44,7 +30,7 @@ def verify(folder: Path, evidence: Path, demand: Demand, now: datetime, signer: 
     if weighed.refusals or weighed.variant is None:
         reasons = "".join(f"\n  - {reason}" for reason in weighed.refusals)
         raise Refused(f"{folder} may not be promoted:{reasons}")
-    return Verified(folder, weighed.variant, found.statement, sha256_file(evidence), signature)
+    return Promotion(folder, weighed.variant, demand.tiers, found.statement, sha256_file(evidence), signature)
 
 
 def _signature(found: envelope.Evidence, signer: Signer) -> str:

@@ -21,7 +21,7 @@ NOW = datetime.now(UTC)
 
 def written(run: Promoted, tiers: tuple[str, ...] = ("chat",)) -> dict[str, Any]:
     found = verify(run.good, run.evidence, Demand(tiers), NOW)
-    promote(found, tiers, run.folder / "policy.yaml", NOW)
+    promote(found, run.folder / "policy.yaml", NOW)
     value: dict[str, Any] = yaml.safe_load((run.folder / "policy.yaml").read_text(encoding="utf-8"))
     return value
 

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from qgate.errors import ArtefactError, CheckpointError, ExitCode, Refused, UserError
 from qgate.io import envelope, hashes, signing
 from qgate.judge.promotion import Demand, Weighed, weigh
-from qgate.rooms.verify import Verified, verify
+from qgate.rooms.verify import verify
 from tests.unit.promoted import Promoted, key_pair
 
 NOW = datetime.now(UTC)
@@ -404,7 +404,7 @@ def test_of_equal_bytes_the_variant_that_passed_counts(run: Promoted) -> None:
 
     run.twin("again")
     run.edit(failed)
-    found: Verified = verify(run.good, run.evidence, CHAT, NOW)
+    found = verify(run.good, run.evidence, CHAT, NOW)
     assert found.variant == "good"
 
 

@@ -6,7 +6,7 @@ The original is never changed: a view links to it. Touches engines, the store an
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from qgate.errors import QuantizeError
@@ -26,31 +26,30 @@ from qgate.schemas.checkpoint import Checkpoint
 
 WORKER = Path(__file__).resolve().parent.parent / "workers" / "dequantize.py"
 LOCK = "llmcompressor"
+Swap = Callable[[file_swap.Files, file_swap.Files], dict[str, bytes | None]]
+"""The candidate's and the baseline's small files in, what becomes of the candidate's out."""
 
 
 def with_baselines_template(lab: Lab, folder: Path) -> None:
     """The candidate with the baseline's chat template and tokenizer."""
-    files = lab.sides.files
-    changed = file_swap.with_template(files["candidate"], files["baseline"])
     change = "with the baseline's chat template and tokenizer"
-    _swapped(lab, Factor(factors.TEMPLATE, change, "template and tokenizer from all else", lab.asks["candidate"]),
-             changed, folder)  # fmt: skip
+    factor = Factor(factors.TEMPLATE, change, "template and tokenizer from all else", lab.asks["candidate"])
+    _swapped(lab, factor, file_swap.with_template, folder)
 
 
 def with_baselines_configuration(lab: Lab, folder: Path) -> None:
     """The candidate with the baseline's EOS tokens, config.json and generation_config.json."""
-    files = lab.sides.files
-    changed = file_swap.with_configuration(files["candidate"], files["baseline"])
     change = "with the baseline's EOS tokens and configuration"
-    _swapped(lab, Factor(factors.CONFIGURATION, change, "EOS and configuration from all else", lab.asks["candidate"]),
-             changed, folder)  # fmt: skip
+    factor = Factor(factors.CONFIGURATION, change, "EOS and configuration from all else", lab.asks["candidate"])
+    _swapped(lab, factor, file_swap.with_configuration, folder)
 
 
-def _swapped(lab: Lab, factor: Factor, changed: Mapping[str, bytes | None], folder: Path) -> None:
+def _swapped(lab: Lab, factor: Factor, swap: Swap, folder: Path) -> None:
+    files = lab.sides.files
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix=f"{factor.name}-", dir=folder))
-    swapped = view(lab.sides.checkpoints["candidate"], changed, place)
+    swapped = view(lab.sides.checkpoints["candidate"], swap(files["candidate"], files["baseline"]), place)
     lab.run(factor, with_checkpoint(lab.sides.candidate, swapped), RESTART)
 
 

@@ -100,10 +100,9 @@ def _score(prepared: Prepared, item: Item, answer: Answer) -> float | None:
 
 def _nll(work: Work) -> dict[tuple[str, int], dict[str, float]]:
     """By arm and request id: mean negative log-likelihood per token of the answer under the baseline, in nats."""
-    arms = [(key, arm) for key, arm in work.under_baseline.items()]
-    arms += [(key, arm) for key, arm in work.forced.items() if key[:2] == (BASELINE, 0)]
+    own = {key: arm for key, arm in work.forced.items() if key[:2] == (BASELINE, 0)}
     found: dict[tuple[str, int], dict[str, float]] = {}
-    for (variant, replicate, _, _), arm in arms:
+    for (variant, replicate, _, _), arm in (*work.under_baseline.items(), *own.items()):
         means = {scores.id: -float(np.mean(scores.logprobs)) for scores in read_scores(arm.folder)}
         found.setdefault((variant, replicate), {}).update(means)
     return found

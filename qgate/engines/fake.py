@@ -21,6 +21,7 @@ from qgate import __version__
 from qgate.engines import fake_model as model
 from qgate.engines import fake_weights
 from qgate.engines.fake_weights import FakeCheckpoint
+from qgate.engines.wire import ids_sha256
 from qgate.errors import DiedError, HungError, StartError
 from qgate.judge.request_body import cut_at_stop
 from qgate.ports import ServeJob, Session, Tool
@@ -137,7 +138,7 @@ class FakeSession:
                 logprobs=logprobs,
                 top_ids=top_ids,
                 top_logprobs=top_logprobs,
-                prompt_token_ids_sha256=model.prompt_sha256(ids),
+                prompt_token_ids_sha256=ids_sha256(ids),
             )
 
     def _fail_if_planted(self) -> None:
@@ -171,7 +172,7 @@ class FakeSession:
         fault = self._fault(request, prompt, len(prompt_ids))
         shared = {
             "id": request.id,
-            "prompt_token_ids_sha256": model.prompt_sha256(prompt_ids),
+            "prompt_token_ids_sha256": ids_sha256(prompt_ids),
             "prompt_tokens": len(prompt_ids),
             "latency_s": self._options.latency_s,
         }

@@ -60,11 +60,6 @@ def as_ids(ids: Sequence[int]) -> NDArray[np.int32]:
     return np.asarray(ids, dtype=np.int32)
 
 
-def prompt_sha256(ids: Sequence[int]) -> str:
-    """SHA-256 over ids as little-endian int32."""
-    return hashlib.sha256(np.asarray(ids, dtype="<i4").tobytes()).hexdigest()
-
-
 def right_answer(messages: Sequence[Message], num_sentences: int = 2) -> str:
     """The sentences nearest to the question, in their order; the question itself where there is no other.
 

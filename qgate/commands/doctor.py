@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import platform
-import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from rich.table import Table
 from qgate import __version__
 from qgate.errors import EvalsetError, ExitCode, QgateError
 from qgate.io import envs, evalsets, proc
+from qgate.io.files import room
 from qgate.ports import load_engine, load_quantizer
 
 ENOUGH_DISK_BYTES = 20 << 30
@@ -53,8 +53,7 @@ def _machine(results: Path) -> Iterator[Finding]:
     yield Finding(
         "machine", "ok", f"{psutil.cpu_count()} cores, {memory.available >> 30} of {memory.total >> 30} GiB free"
     )
-    folder = next(path for path in (results.absolute(), *results.absolute().parents) if path.exists())
-    free = shutil.disk_usage(folder).free
+    folder, free = room(results)
     few = free < ENOUGH_DISK_BYTES
     advice = "a 7B model with three variants needs about 30 GB; pass --results on a larger disk" if few else ""
     yield Finding("disk", "note" if few else "ok", f"{free >> 30} GiB free at {folder}", advice)

@@ -21,7 +21,7 @@ from pathlib import Path
 from qgate.errors import EnvError, UserError
 from qgate.io import distributions, locks, proc
 from qgate.io.envs import MARKER, folder_of, resolve, root, site_of, status
-from qgate.io.files import alone, disk_errors, write_text
+from qgate.io.files import alone, disk_errors, room, write_text
 from qgate.io.locks import Lock
 from qgate.ports import Task, Tool, Watcher
 
@@ -198,8 +198,7 @@ def _interpreter_for(lock: Lock) -> str:
 
 
 def _room_for(lock: Lock) -> None:
-    place = next(folder for folder in (root(), *root().parents) if folder.exists())
-    free = shutil.disk_usage(place).free
+    place, free = room(root())
     if free < lock.size_bytes:
         raise EnvError(
             f"the environment {lock.name} takes {lock.size_bytes / 1e9:.1f} GB; {place} has {free / 1e9:.1f} GB left",

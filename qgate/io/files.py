@@ -7,6 +7,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -39,6 +40,12 @@ def disk_errors(path: Path, *more: int) -> Iterator[None]:
                 advice="choose a place that can be written to (--results, --out)",
             ) from error
         raise
+
+
+def room(folder: Path) -> tuple[Path, int]:
+    """`folder`, or the nearest above it that exists, and the bytes that are free there."""
+    place = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+    return place, shutil.disk_usage(place).free
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from pydantic import BaseModel
 from qgate.errors import CheckpointError, StoreError
 from qgate.io import checkpoint, envs, tensors
 from qgate.io import precision as precisions
+from qgate.io.files import room
 from qgate.io.tensors import Tensor
 from qgate.ports import Quantizer, Tool
 from qgate.rooms import calibration
@@ -139,8 +139,7 @@ def result_bytes(job: VariantJob, layers: Mapping[str, Tensor]) -> int:
 
 
 def _check_room(job: VariantJob, layers: Mapping[str, Tensor], results: Path) -> None:
-    place = next(folder for folder in (results.absolute(), *results.absolute().parents) if folder.exists())
-    needed, free = int(result_bytes(job, layers) * 1.1), shutil.disk_usage(place).free
+    needed, (place, free) = int(result_bytes(job, layers) * 1.1), room(results)
     if needed > free:
         raise StoreError(
             f"variant {job.name} takes about {needed / 1e9:.2f} GB; {place} has {free / 1e9:.2f} GB left",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from math import inf, isfinite, isnan, nan
 
+from qgate.judge.observe import came
 from qgate.schemas.evidence import Row
 from qgate.schemas.recipe import BASELINE
 
@@ -62,11 +63,6 @@ def score(row: Row) -> float:
 def right(row: Row) -> float:
     """1 for a right answer, 0 for a wrong one, NaN where there is no score."""
     return float(score(row) >= RIGHT) if isfinite(score(row)) else nan
-
-
-def came(row: Row) -> bool:
-    """Whether an answer came at all."""
-    return row.status in {"ok", "truncated"}
 
 
 def truncated(row: Row) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from qgate.judge.arms import Arms, Pair
-from qgate.judge.criteria import came
+from qgate.judge.observe import came
 from qgate.schemas.evidence import DefectHit, Row
 from qgate.schemas.verdict import Example
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from qgate.judge.arms import FLOOR, Arms
 from qgate.judge.compare import KL_QUANTILES, MEAN_TOKEN_METRICS, Case
-from qgate.judge.criteria import all_defects, came, differs, garble, length, score, truncated
+from qgate.judge.criteria import all_defects, differs, garble, length, score, truncated
+from qgate.judge.observe import came
 from qgate.judge.quantiles import kl_quantiles
 from qgate.judge.sample import of_tokens
 from qgate.judge.tokens import TokenTable

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from qgate.judge.arms import Bools, Ints, Laid, Pair
-from qgate.judge.criteria import RowMetric, Support, came
+from qgate.judge.criteria import RowMetric, Support
+from qgate.judge.observe import came
 from qgate.judge.resample import Floats
 from qgate.judge.sample import Sample, means_by_item, of_items
 

@@ -81,7 +81,7 @@ def observe(
     )
 
 
-def came(answer: Answer) -> bool:
+def came(answer: Answer | Row) -> bool:
     """Whether there is an answer at all: absence is never scored."""
     return answer.status in {"ok", "truncated"}
 

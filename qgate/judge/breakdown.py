@@ -36,8 +36,7 @@ def break_down(case: Case, variants: Sequence[str]) -> tuple[Breakdown, ...]:
 
 def _split(laid: Laid, axes: Sequence[Axis]) -> dict[str, dict[str, Bools]]:
     """By axis and label, in the axis' order: bool[N], which pairs have the label."""
-    rows = [pair.reference or pair.row for pair in laid.pairs]
-    return {axis.name: by_label([axis.label(row) for row in rows], axis.order) for axis in axes}
+    return {axis.name: by_label([axis.label(pair.row) for pair in laid.pairs], axis.order) for axis in axes}
 
 
 def _by_axis(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import expm1
 
 from qgate.judge.compare import Case
 from qgate.judge.sample import Sample, lower_bound
@@ -49,6 +51,12 @@ def level_cell(label: str, sample: Sample, floor: Sample | None, *, departs: boo
     )
 
 
+def token_cell(case: Case, label: str, sample: Sample, floor: Sample | None, num_labels: int) -> Cell:
+    """A cell of a mean over tokens, which departs where it is above the floor's own."""
+    limit = 0.0 if floor is None else value(floor) or 0.0
+    return harm_cell(label, sample, floor, departs=departs(case, sample, limit, num_labels))
+
+
 def value(sample: Sample) -> float | None:
     """The sample's harm; None where it has no items."""
     return sample.value if sample.num_items else None
@@ -67,14 +75,20 @@ def departs(case: Case, sample: Sample, floor: float, num_labels: int) -> bool:
 
 def assemble(variant: str, metric: str, axis: str, cells: Sequence[Cell]) -> Breakdown:
     """The breakdown of one metric along one axis, from its cells in order."""
+    shown = partial(_in_unit, metric)
     return Breakdown(
         variant=variant,
         metric=metric,
         axis=axis,
         labels=tuple(cell.label for cell in cells),
         baseline=tuple(cell.baseline for cell in cells),
-        variant_values=tuple(cell.variant for cell in cells),
-        floor=tuple(cell.floor for cell in cells),
+        variant_values=tuple(shown(cell.variant) for cell in cells),
+        floor=tuple(shown(cell.floor) for cell in cells),
         num=tuple(cell.num for cell in cells),
         first_departure=next((cell.label for cell in cells if cell.departs), None),
     )
+
+
+def _in_unit(metric: str, value: float | None) -> float | None:
+    """A mean of ln p − ln q as the share by which the perplexity rises, which is what the criterion judges."""
+    return expm1(min(value, 700.0)) if metric == "perplexity_increase" and value is not None else value

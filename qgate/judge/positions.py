@@ -8,7 +8,7 @@ import numpy as np
 
 from qgate.judge.arms import FLOOR
 from qgate.judge.axes import POSITIONS, bucket
-from qgate.judge.cells import Cell, assemble, departs, harm_cell, value
+from qgate.judge.cells import Cell, assemble, departs, harm_cell, token_cell
 from qgate.judge.compare import MEAN_TOKEN_METRICS, Case
 from qgate.judge.criteria import RowMetric, Support, length
 from qgate.judge.harms import read
@@ -86,20 +86,18 @@ def _of_tokens(case: Case, variant: str) -> list[Breakdown]:
     buckets = _buckets(int(tokens.position.max()) + 1)
     made = []
     for metric in MEAN_TOKEN_METRICS:
-        cells = [_token_cell(case, metric, (tokens, noise), each, len(buckets)) for each in buckets]
+        cells = [
+            token_cell(
+                case,
+                bucket(at[0], POSITIONS),
+                _at(tokens, metric, at),
+                None if noise is None else _at(noise, metric, at),
+                len(buckets),
+            )
+            for at in buckets
+        ]
         made.append(assemble(variant, metric, AXIS, cells))
     return made
-
-
-def _token_cell(
-    case: Case, metric: str, arms: tuple[TokenTable, TokenTable | None], at: Bucket, num_labels: int
-) -> Cell:
-    tokens, noise = arms
-    sample = _at(tokens, metric, at)
-    floor = None if noise is None else _at(noise, metric, at)
-    limit = 0.0 if floor is None else value(floor) or 0.0
-    leaves = departs(case, sample, limit, num_labels)
-    return harm_cell(bucket(at[0], POSITIONS), sample, floor, departs=leaves)
 
 
 def _at(tokens: TokenTable, metric: str, at: Bucket) -> Sample:

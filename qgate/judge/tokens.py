@@ -44,10 +44,15 @@ class TokenTable:
     """Answers that the baseline scored; `rows` are those that the other arm scored too, token for token."""
 
     @cached_property
-    def cluster(self) -> NDArray[np.int64]:
-        """int64[T]: the item of each position, numbered in the order of their names."""
+    def cluster_of_answer(self) -> NDArray[np.int64]:
+        """int64[A]: the item of each answer, numbered in the order of their names."""
         number = {name: index for index, name in enumerate(sorted({row.cluster for row in self.rows}))}
-        return np.array([number[row.cluster] for row in self.rows], dtype=np.int64)[self.answer]
+        return np.array([number[row.cluster] for row in self.rows], dtype=np.int64)
+
+    @cached_property
+    def cluster(self) -> NDArray[np.int64]:
+        """int64[T]: the item of each position."""
+        return self.cluster_of_answer[self.answer]
 
     def within(self, scope: Scope) -> NDArray[np.bool_]:
         """bool[A]: which answers are in scope."""

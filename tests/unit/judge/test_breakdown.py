@@ -3,12 +3,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from qgate.judge.axes import bucket, natural
+from qgate.judge.axes import PROMPT_LENGTHS, bucket, natural
+from qgate.judge.compare import MEAN_TOKEN_METRICS
+from qgate.judge.sample import of_tokens
+from qgate.judge.tokens import table
 from qgate.judge.verdict import judge
 from qgate.schemas.evidence import DefectHit, Evidence
 from qgate.schemas.recipe import Statistics
 
-from .made import arm, recipe
+from .made import arm, evidence, recipe, token_scores
 from .test_verdict import with_tokens
 
 MADE = recipe([{"metric": "score_loss", "margin": 0.05}])
@@ -119,6 +122,34 @@ def test_answer_length_is_that_of_the_reference_whatever_a_variant_made_of_it():
     found = part(judge(Evidence(rows=tuple(rows), engine="vllm"), WANTED, "run"), "score_loss", "answer length")
     assert found.labels == ("64–127", "256–511")
     assert found.variant_values == (0.0, 1.0)
+
+
+def test_token_metrics_are_read_along_the_items_own_axes():
+    """KL grows with the length of the prompt; the means are those of the positions, item by item."""
+    generator = np.random.default_rng(5)
+    made = evidence([[1.0, 1.0]] * 40, {"w8a8": [[1.0, 1.0]] * 40})
+    rows = tuple(dataclasses.replace(each, prompt_tokens=30 if int(each.item[1:]) < 20 else 300) for each in made.rows)
+    arms = {"baseline": {}, "baseline#1": {}, "w8a8": {}}
+    for here in (each for each in rows if each.variant == "baseline" and each.replicate == 0):
+        logits = generator.normal(0, 3, (int(generator.integers(3, 20)), 30))
+        for name, extra in (
+            ("baseline", 0.0),
+            ("baseline#1", 0.05),
+            ("w8a8", 0.05 if here.prompt_tokens == 30 else 1.0),
+        ):
+            scored = token_scores(here, logits + generator.normal(0, 1, logits.shape) * extra, logits.argmax(-1))
+            arms[name][scored.id] = scored
+    sheet = judge(dataclasses.replace(made, rows=rows, token_scores=arms), WANTED, "run")
+    kl = part(sheet, "kl_mean", "prompt length")
+    assert (kl.labels, kl.num, kl.first_departure) == (("0–49", "256–511"), (20, 20), "256–511")
+    reference = [each for each in rows if each.variant == "baseline" and each.replicate == 0]
+    tokens = table(reference, arms["baseline"], arms["w8a8"])
+    for metric, (harms_of, support) in MEAN_TOKEN_METRICS.items():
+        for label, value in zip(kl.labels, part(sheet, metric, "prompt length").variant_values, strict=True):
+            inside = np.array([bucket(each.prompt_tokens, PROMPT_LENGTHS) == label for each in tokens.rows])
+            mean = of_tokens(tokens, harms_of(tokens), inside, support).value
+            assert value == pytest.approx(np.expm1(mean) if metric == "perplexity_increase" else mean)
+    assert "w8a8 leaves the baseline's noise floor: KL from prompt length 256–511 on." in sheet.findings
 
 
 def test_labels_stand_in_natural_order():

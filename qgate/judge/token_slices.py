@@ -37,8 +37,8 @@ class _Summed:
         harms, size = harms_of(tokens), len(tokens.rows)
         known = np.isfinite(harms)
         sums = np.bincount(tokens.answer[known], weights=harms[known], minlength=size)
-        counts = np.bincount(tokens.answer[known], minlength=size).astype(np.float64)
-        return cls(sums, counts, tokens.cluster_of_answer, support)
+        counts = np.bincount(tokens.answer[known], minlength=size)
+        return cls(sums.astype(np.float64), counts.astype(np.float64), tokens.cluster_of_answer, support)
 
     def sample(self, inside: Bools) -> Sample:
         """The mean over items of the mean over an item's positions in the answers `inside`, as `sample.of_tokens` has it."""

@@ -1,4 +1,4 @@
-"""What all suites have in common whatever the machine: Hypothesis's examples, and servers of the tests' own within reach."""
+"""What all suites have in common whatever the machine: Hypothesis's examples, a plain environment, servers within reach."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ settings.register_profile("same", derandomize=True, **SLOW_MACHINE)
 settings.register_profile("search", derandomize=False, **SLOW_MACHINE)
 settings.load_profile("same")
 """A change is told by the same examples every time; `--hypothesis-profile search` looks for new ones."""
+
+for _name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE",
+              "GITHUB_ACTIONS", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "QGATE_RESULTS", "QGATE_MODEL"):  # fmt: skip
+    os.environ.pop(_name, None)
+"""How wide and coloured the caller's terminal is, and of which workflow's step the tests may be a part."""
 
 _AROUND = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
 os.environ["no_proxy"] = ",".join(filter(None, (_AROUND, "127.0.0.1", "localhost")))

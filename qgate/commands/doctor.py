@@ -93,7 +93,7 @@ def _plugins() -> Iterator[Finding]:
 
 def _evalsets() -> Iterator[Finding]:
     for manifest in evalsets.available():
-        name = f"{manifest.name}@{manifest.version}"
+        name = manifest.full_name
         try:
             evalsets.verify(evalsets.shipped_root() / manifest.name)
         except EvalsetError as error:

@@ -30,29 +30,27 @@ def list_sets(arguments: argparse.Namespace) -> ExitCode:
     """The shipped sets."""
     table = Table("set", "items", "sha256", "description", box=None, header_style="bold")
     for manifest in evalsets.available():
-        name = f"{manifest.name}@{manifest.version}"
-        table.add_row(name, str(manifest.num_items), evalsets.set_hash(manifest)[:12], manifest.description)
+        sha256 = evalsets.set_hash(manifest)[:12]
+        table.add_row(manifest.full_name, str(manifest.num_items), sha256, manifest.description)
     Console().print(table)
     return ExitCode.PASS
 
 
 def verify(arguments: argparse.Namespace) -> ExitCode:
     """Check every byte, line and scorer of the sets named, or of all shipped ones. Raises EvalsetError, PluginError."""
-    names = arguments.sets or [f"{manifest.name}@{manifest.version}" for manifest in evalsets.available()]
+    names = arguments.sets or [manifest.full_name for manifest in evalsets.available()]
     for name in names:
         loaded = _load(name)
         scorers_of([loaded])
-        Console().print(
-            f"{loaded.name}@{loaded.version}: {len(loaded.items)} items, sha256 {loaded.sha256}", soft_wrap=True
-        )
+        Console().print(f"{loaded.full_name}: {len(loaded.items)} items, sha256 {loaded.sha256}", soft_wrap=True)
     return ExitCode.PASS
 
 
 def lock(arguments: argparse.Namespace) -> ExitCode:
     """Pin a set's files as they are; the version rises where they changed. Raises EvalsetError."""
     manifest = evalsets.lock(arguments.folder, keep_version=arguments.keep_version)
-    name = f"{manifest.name}@{manifest.version}"
-    Console().print(f"{name}: {manifest.num_items} items, sha256 {evalsets.set_hash(manifest)}", soft_wrap=True)
+    sha256 = evalsets.set_hash(manifest)
+    Console().print(f"{manifest.full_name}: {manifest.num_items} items, sha256 {sha256}", soft_wrap=True)
     return ExitCode.PASS
 
 
@@ -77,7 +75,7 @@ def stats(arguments: argparse.Namespace) -> ExitCode:
     least, middle, most = found.prompt_chars
     console = Console()
     console.print(
-        f"{loaded.name}@{loaded.version}: {found.num_items} items, {found.num_twins} of them noised twins",
+        f"{loaded.full_name}: {found.num_items} items, {found.num_twins} of them noised twins",
         soft_wrap=True,
     )
     console.print(f"prompt length in characters: {least} to {most}, median {middle:g}")
@@ -192,9 +190,7 @@ def _load(name: str) -> Evalset:
 def _show_item(loaded: Evalset, name: str, item_id: str) -> None:
     item = next((item for item in loaded.items if item.id == item_id), None)
     if item is None:
-        raise EvalsetError(
-            f"{loaded.name}@{loaded.version} has no item {item_id!r}", advice=f"qgate evalset show {name}"
-        )
+        raise EvalsetError(f"{loaded.full_name} has no item {item_id!r}", advice=f"qgate evalset show {name}")
     Console().print(Text(_told(item)), soft_wrap=True)
 
 

@@ -65,7 +65,7 @@ def resolve(name: str, base: Path) -> Path:
     folder = base / name
     if (folder / MANIFEST).is_file():
         return folder
-    known = [f"{manifest.name}@{manifest.version}" for manifest in available()]
+    known = [manifest.full_name for manifest in available()]
     near = get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}? " if near else ""
     what = f"has no {MANIFEST}" if folder.is_dir() else "does not exist"
@@ -78,13 +78,13 @@ def _resolve_shipped(name: str, version: int) -> Path:
     shipped = {manifest.name: manifest for manifest in available()}
     if name not in shipped:
         near = get_close_matches(name, shipped, n=1)
-        hint = f"did you mean {near[0]}@{shipped[near[0]].version}? " if near else ""
-        known = ", ".join(f"{manifest.name}@{manifest.version}" for manifest in shipped.values())
+        hint = f"did you mean {shipped[near[0]].full_name}? " if near else ""
+        known = ", ".join(manifest.full_name for manifest in shipped.values())
         raise EvalsetError(f"no evaluation set named {name!r} is shipped", advice=f"{hint}shipped sets: {known}")
     if shipped[name].version != version:
         raise EvalsetError(
-            f"this qgate ships {name}@{shipped[name].version}, not {name}@{version}",
-            advice=f"write {name}@{shipped[name].version} (its results do not compare with version {version}), "
+            f"this qgate ships {shipped[name].full_name}, not {name}@{version}",
+            advice=f"write {shipped[name].full_name} (its results do not compare with version {version}), "
             "or install the qgate that ships the other",
         )
     return shipped_root() / name
@@ -129,7 +129,7 @@ def verify(folder: Path) -> EvalsetManifest:
         if not path.is_file():
             faults.append(f"{path} is missing")
         elif path.stat().st_size != pin.size_bytes or sha256_file(path) != pin.sha256:
-            faults.append(f"{path} is not the file that {manifest.name}@{manifest.version} is locked to")
+            faults.append(f"{path} is not the file that {manifest.full_name} is locked to")
     if faults:
         raise EvalsetError(
             "\n".join(faults),

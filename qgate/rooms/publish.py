@@ -67,7 +67,7 @@ def _run(prepared: Prepared, work: Work, started: datetime) -> Run:
         recipe_name=loaded.recipe.name,
         recipe_sha256=loaded.sha256,
         host=host.describe(),
-        evalsets={f"{s.name}@{s.version}": s.sha256 for s in prepared.evalsets.values()},
+        evalsets={s.full_name: s.sha256 for s in prepared.evalsets.values()},
         checkpoints={name: _portable(prepared, found) for name, found in work.checkpoints.items()},
         engine_facts=servers.facts_by_variant(work),
         arms=tuple(arm.record for arm in arms),
@@ -101,9 +101,7 @@ def _judged_sets(prepared: Prepared) -> dict[str, JudgedSet]:
             whole = evalsets.read_manifest(evalsets.resolve(use.name, prepared.loaded.base)).num_items
         else:
             whole = sum(fact.num_docs for fact in prepared.tasks[use.name].facts.tasks.values())
-        found[f"{judged.name}@{judged.version}"] = JudgedSet(
-            sha256=judged.sha256, num_items=len(judged.items), num_items_in_set=whole
-        )
+        found[judged.full_name] = JudgedSet(sha256=judged.sha256, num_items=len(judged.items), num_items_in_set=whole)
     return found
 
 

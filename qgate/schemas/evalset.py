@@ -64,6 +64,11 @@ class EvalsetManifest(Frozen):
         min_length=1, description="Relative path to hash; `qgate evalset lock` writes them"
     )
 
+    @property
+    def full_name(self) -> str:
+        """`name@version`, as a recipe names it."""
+        return f"{self.name}@{self.version}"
+
 
 class Evalset(Frozen):
     """A loaded, verified set (or the cut of it that a recipe uses)."""
@@ -72,3 +77,8 @@ class Evalset(Frozen):
     version: int
     sha256: str = Field(description="Hash over the manifest's file hashes: what `long-text@1` is locked to")
     items: tuple[Item, ...] = Field(min_length=1)
+
+    @property
+    def full_name(self) -> str:
+        """`name@version`, as a recipe names it."""
+        return f"{self.name}@{self.version}"

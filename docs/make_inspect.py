@@ -13,6 +13,7 @@ from pathlib import Path
 from qgate.inspection import (
     completeness,
     config,
+    ends,
     fields,
     group_index,
     kv_cache,
@@ -39,7 +40,7 @@ PARTS: dict[str, tuple[tuple[Code, ...], ...]] = {
     "Scales, zero points and groups": (scales.CODES, zero_points.CODES, group_index.CODES, kv_cache.CODES),
     "Kernels and tensor parallelism": (serving.CODES, parallel.CODES),
     "Tokenizer and chat template": (tokenizer.CODES, template.CODES),
-    "config.json": (config.CODES, fields.CODES),
+    "config.json": (config.CODES, ends.CODES, fields.CODES),
     "Weights": (weights.CODES,),
 }
 

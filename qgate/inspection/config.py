@@ -1,16 +1,16 @@
-"""config.json against the baseline's: architecture, shape, rope, context, end of answer, dtype, code of its own. Pure."""
+"""config.json against the baseline's: architecture, shape, rope, context, dtype, code of its own. Pure."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from qgate.inspection.codes import ERROR, WARNING, Code
 from qgate.inspection.facts import Facts
 from qgate.inspection.fields import renamed
-from qgate.inspection.tokenizer import tokens_of
+from qgate.inspection.vocabulary import EMBEDDING
 from qgate.schemas.inspection import Finding
 
 CONFIG_DIFFERS = Code(
@@ -37,23 +37,17 @@ CONTEXT_DIFFERS = Code(
     breaks="prompts are refused, or accepted, at another length than the baseline's",
     fix="copy the field from the baseline's config.json",
 )
-EOS_DIFFERS = Code(
-    "eos-differs",
-    WARNING,
-    breaks="answers do not stop where the baseline's do",
-    fix="copy eos_token_id from the baseline's config.json and generation_config.json",
-)
-EOS_UNKNOWN = Code(
-    "eos-unknown",
-    WARNING,
-    breaks="answers never stop: no such token is in the vocabulary",
-    fix="take eos_token_id from the model's authors",
-)
 FLOAT16_OVERFLOW = Code(
     "float16-overflow",
     WARNING,
     breaks="activations of this model pass 65504, where float16 ends: answers become token 0",
     fix="serve in bfloat16",
+)
+DTYPE_CAST = Code(
+    "dtype-cast",
+    WARNING,
+    breaks="weights and scales are cast when they are loaded: bfloat16 has 3 binary places less, float16 ends at 65504",
+    fix="write the type of the tensors into config.json, unless the cast is meant",
 )
 DTYPE_UNKNOWN = Code(
     "dtype-unknown",
@@ -86,9 +80,8 @@ CODES = (
     CONFIG_SHAPE_DIFFERS,
     ROPE_DIFFERS,
     CONTEXT_DIFFERS,
-    EOS_DIFFERS,
-    EOS_UNKNOWN,
     FLOAT16_OVERFLOW,
+    DTYPE_CAST,
     DTYPE_UNKNOWN,
     GENERATION_UNREADABLE,
     SAMPLING_DIFFERS,
@@ -105,12 +98,20 @@ MEANING = (
     "attn_logit_softcapping", "final_logit_softcapping", "logits_scaling", "embedding_multiplier", "residual_multiplier",
     "attention_multiplier", "partial_rotary_factor",
 )  # fmt: skip
+LASTING = (
+    "architectures", "model_type", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+    "num_key_value_heads", "head_dim", "vocab_size", "max_position_embeddings", "hidden_act", "rms_norm_eps",
+)  # fmt: skip
+"""Fields that transformers writes whatever they hold: one that is gone was lost, and engines take their default."""
+STORED = {"F16": "float16", "BF16": "bfloat16"}
 NEEDS_BFLOAT16 = frozenset({"gemma2", "gemma3", "gemma3_text", "glm4", "plamo2"})
 """vLLM's _FLOAT16_NOT_SUPPORTED_MODELS: their activations pass float16's largest number."""
 DTYPE = re.compile(r"(b?float(16|32|64)|half|float|double|float8_\w+)")
 SAMPLING: Mapping[str, float | None] = {
     "do_sample": False, "temperature": 1.0, "top_p": 1.0, "top_k": None, "min_p": None, "typical_p": 1.0,
-    "repetition_penalty": 1.0, "no_repeat_ngram_size": 0, "max_new_tokens": None,
+    "repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0, "no_repeat_ngram_size": 0,
+    "max_new_tokens": None, "min_new_tokens": None, "num_beams": 1, "suppress_tokens": None, "bad_words_ids": None,
+    "forced_bos_token_id": None, "forced_eos_token_id": None,
 }  # fmt: skip
 """What each means where it is not said; transformers leaves such values out when it saves. Of `top_k` engines think
 differently: 50 in transformers, none in vLLM."""
@@ -129,24 +130,14 @@ def has_another_shape(facts: Facts, baseline: Facts) -> bool:
     return bool(_differing(facts, baseline, (*SHAPE, "architectures", "model_type")))
 
 
-def eos_ids(facts: Facts) -> frozenset[int]:
-    """Tokens that end an answer: those of generation_config.json, else of config.json."""
-    for place in (facts.generation, facts.text_config):
-        said = place.get("eos_token_id")
-        ids = said if isinstance(said, list) else [said]
-        if found := frozenset(number for number in ids if isinstance(number, int)):
-            return found
-    return frozenset()
-
-
 def _alone(facts: Facts) -> Iterator[Finding]:
-    config, ends = facts.text_config, eos_ids(facts)
-    known = set(tokens_of(facts.tokenizer).values())
-    if known and ends and not ends & known:
-        yield EOS_UNKNOWN.at("eos_token_id", f"{sorted(ends)}, and the tokenizer has no such token")
+    config = facts.text_config
     dtype = config.get("dtype", config.get("torch_dtype"))
     if isinstance(dtype, str) and not DTYPE.fullmatch(dtype):
         yield DTYPE_UNKNOWN.at("config.json: dtype", f"it is {dtype!r}")
+    stored = next((STORED.get(header.dtype) for name, header in facts.headers.items() if EMBEDDING.match(name)), None)
+    if stored is not None and dtype in STORED.values() and dtype != stored:
+        yield DTYPE_CAST.at("config.json: dtype", f"it is {dtype}, and the embedding is stored in {stored}")
     if (why := facts.unreadable.get("generation_config.json")) is not None:
         yield GENERATION_UNREADABLE.at("generation_config.json", why)
     if (twice := _theta_twice(config)) is not None:
@@ -169,6 +160,13 @@ def _against(facts: Facts, baseline: Facts) -> Iterator[Finding]:
             yield code.at(
                 [f"config.json: {name}" for name in differing], f"{first} is {mine}, the baseline's is {theirs}"
             )
+    if lost := _lost(facts.config, baseline.config, renamed(facts, baseline).values()):
+        detail = f"{lost[0]} is not said, the baseline's is {baseline.config[lost[0]]}"
+        yield CONFIG_DIFFERS.at([f"config.json: {name}" for name in lost], detail)
+    lengths = [_length(side) for side in (facts, baseline)]
+    if lengths[0] != lengths[1]:
+        detail = f"it is {lengths[0] or 'none'}, the baseline's is {lengths[1] or 'none'}; vLLM takes prompts up to it"
+        yield CONTEXT_DIFFERS.at("tokenizer_config.json: model_max_length", detail)
     mine, theirs = rope(facts.text_config), rope(baseline.text_config)
     if mine != theirs and not renamed(facts, baseline).keys() & _near_rope(facts, baseline):
         yield ROPE_DIFFERS.at("config.json: rope", f"{_told(mine)}, the baseline's {_told(theirs)}")
@@ -178,8 +176,22 @@ def _against(facts: Facts, baseline: Facts) -> Iterator[Finding]:
         yield SAMPLING_DIFFERS.at(
             [f"generation_config.json: {name}" for name in odd], f"{odd[0]} is {one}, the baseline's is {other}"
         )
-    if eos_ids(facts) != eos_ids(baseline):
-        yield EOS_DIFFERS.at("eos_token_id", f"{sorted(eos_ids(facts))}, the baseline's {sorted(eos_ids(baseline))}")
+
+
+def _lost(mine: Mapping[str, Any], theirs: Mapping[str, Any], renamed: Iterable[str]) -> list[str]:
+    """Fields of the baseline that are gone, unless what it says is what their absence means."""
+    heads, hidden = theirs.get("num_attention_heads"), theirs.get("hidden_size")
+    width = hidden / heads if isinstance(heads, int) and isinstance(hidden, int) and heads else None
+    absent = {"num_key_value_heads": heads, "head_dim": width}
+    gone = [name for name in LASTING if name not in mine and name not in renamed]
+    return [name for name in gone if theirs.get(name) not in {None, absent.get(name)}]
+
+
+def _length(facts: Facts) -> int | None:
+    """The tokenizer's own limit, where it is below the model's."""
+    said, positions = facts.tokenizer.settings.get("model_max_length"), facts.text_config.get("max_position_embeddings")
+    is_below = isinstance(said, int) and isinstance(positions, int) and said < positions
+    return said if is_below else None
 
 
 def _sampling(facts: Facts, name: str) -> Any:

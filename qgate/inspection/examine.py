@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from qgate.inspection import (
     completeness,
     config,
+    ends,
     fields,
     group_index,
     kv_cache,
@@ -31,7 +32,7 @@ CODES = tuple(
     code
     for module in (
         shards, membership, tensors, completeness, vocabulary, scales, zero_points, group_index, kv_cache, serving, parallel,
-        tokenizer, template, config, fields,
+        tokenizer, template, config, ends, fields,
     )
     for code in module.CODES
 )  # fmt: skip
@@ -65,6 +66,7 @@ def examine(facts: Facts, baseline: Facts | None, tensor_parallel_size: int = 1)
     findings += tokenizer.check(facts, baseline)
     findings += template.check(facts, baseline)
     findings += config.check(facts, baseline)
+    findings += ends.check(facts, baseline)
     findings += fields.check(facts, baseline)
     return Found(in_order(findings), table, layers)
 

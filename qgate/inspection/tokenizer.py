@@ -70,6 +70,8 @@ CODES = (
 FILE = "tokenizer.json"
 ANY_OF = frozenset({FILE, "tokenizer.model", "vocab.json", "spiece.model", "tekken.json", "sentencepiece.bpe.model"})
 SPECIAL = ("bos_token", "eos_token", "pad_token", "unk_token")
+ADDS = ("add_bos_token", "add_eos_token")
+"""What absence means here, classes of tokenizers differ in."""
 SECTIONS = ("model", "normalizer", "pre_tokenizer", "post_processor", "decoder")
 NUMBER = re.compile(r"[0-9]{1,9}")
 DEFAULTS = {"ignore_merges": False, "byte_fallback": False, "fuse_unk": False, "dropout": None, "use_regex": True}
@@ -128,6 +130,15 @@ def _against(mine: TokenizerFacts, theirs: TokenizerFacts) -> Iterator[Finding]:
         name = differing[0]
         detail = f"{name} is {special_token(mine, name)!r}, the baseline's is {special_token(theirs, name)!r}"
         yield SPECIAL_TOKENS_DIFFER.at([f"tokenizer_config.json: {each}" for each in differing], detail)
+    elif adding := _adding(mine, theirs):
+        detail = f"{adding[0]} is {mine.settings[adding[0]]}, the baseline's is {theirs.settings[adding[0]]}"
+        yield SPECIAL_TOKENS_DIFFER.at([f"tokenizer_config.json: {each}" for each in adding], detail)
+
+
+def _adding(mine: TokenizerFacts, theirs: TokenizerFacts) -> list[str]:
+    """Which of `ADDS` both say, and not alike."""
+    pairs = {name: (mine.settings.get(name), theirs.settings.get(name)) for name in ADDS}
+    return [name for name, pair in pairs.items() if None not in pair and pair[0] != pair[1]]
 
 
 def special_token(facts: TokenizerFacts, name: str) -> str | None:

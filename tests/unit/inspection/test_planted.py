@@ -77,6 +77,14 @@ def change(file: str, **changes: object) -> Plant:
     return lambda opened: opened.json(file, **changes)
 
 
+def both(*plants: Plant) -> Plant:
+    def plant(opened: Opened) -> None:
+        for each in plants:
+            each(opened)
+
+    return plant
+
+
 def fill(name: str, value: float, count: int = 1) -> Plant:
     def plant(opened: Opened) -> None:
         opened.arrays[name].reshape(-1)[:count] = value
@@ -239,6 +247,11 @@ def swapped_tokens(opened: Opened) -> None:
     vocabulary = content["model"]["vocab"]
     vocabulary["a"], vocabulary["b"] = vocabulary["b"], vocabulary["a"]
     (opened.folder / "tokenizer.json").write_text(json.dumps(content))
+
+
+def another_beginning(opened: Opened) -> None:
+    Opened(BASELINE, opened.folder.with_name("base")).json("tokenizer_config.json", add_bos_token=False)
+    opened.json("tokenizer_config.json", add_bos_token=True)
 
 
 def index_that_says_a_name_twice(last_is_right: bool) -> Plant:
@@ -438,6 +451,7 @@ FAULTS = [
         change("tokenizer_config.json", added_tokens_decoder={"200": {"content": "<tool>", "special": True}}),
     ),
     Fault("special-tokens-differ", "int-quantized", change("tokenizer_config.json", eos_token="a")),
+    Fault("special-tokens-differ", "int-quantized", another_beginning),
     Fault("vocabulary-beyond-embedding", "int-quantized", added_token(300, "<tool>"), is_compared=False),
     Fault("vocabulary-size", "int-quantized", config(vocab_size=320)),
     Fault("head-missing", "int-quantized", config(tie_word_embeddings=False), is_compared=False),
@@ -448,16 +462,23 @@ FAULTS = [
     Fault("template-twice", "gptq-v1", two_templates),
     Fault("template-broken", "gptq-v1", with_template(TEMPLATE + "{% endif %}")),
     Fault("eos-differs", "gptq-v1", change("generation_config.json", eos_token_id=[256, 10])),
+    Fault("eos-contradicts", "gptq-v1", config(eos_token_id=10)),
+    Fault("eos-contradicts", "gptq-v1", change("generation_config.json", eos_token_id=[10]), is_compared=False),
     Fault("eos-unknown", "gptq-v1", change("generation_config.json", eos_token_id=999), is_compared=False),
     Fault("config-differs", "gptq-v1", config(hidden_act="gelu")),
+    Fault("config-differs", "gptq-v1", config(hidden_act=...)),
+    Fault("config-differs", "gptq-v1", config(rms_norm_eps=...)),
     Fault("config-shape-differs", "gptq-v1", config(num_attention_heads=8)),
     Fault("rope-differs", "gptq-v1", config(rope_parameters={"rope_theta": 10000.0, "rope_type": "default"})),
     Fault("rope-differs", "gptq-v1", config(rope_theta=10000.0)),
     Fault("rope-differs", "gptq-v1", config(rope_scaling={"type": "linear", "factor": 2.0})),
     Fault("rope-differs", "gptq-v1", config(rope_parameters={"rope_type": "yarm", "rope_theta": 50000.0})),
+    Fault("dtype-cast", "gptq-v1", config(dtype="bfloat16")),
     Fault("dtype-unknown", "gptq-v1", config(dtype="auto")),
     Fault("generation-unreadable", "gptq-v1", lambda o: (o.folder / "generation_config.json").write_text("{") and None),
     Fault("sampling-differs", "gptq-v1", change("generation_config.json", do_sample=True, temperature=0.1)),
+    Fault("sampling-differs", "gptq-v1", change("generation_config.json", suppress_tokens=[1, 2], min_new_tokens=5)),
+    Fault("context-differs", "gptq-v1", change("tokenizer_config.json", model_max_length=16)),
     Fault("context-differs", "gptq-v1", config(max_position_embeddings=4096)),
     Fault("field-renamed", "gptq-v1", renamed("num_key_value_heads", "num_key_value_head")),
     Fault("field-renamed", "gptq-v1", renamed("rope_parameters", "rope_parameter")),
@@ -523,6 +544,11 @@ HARMLESS: dict[str, tuple[str, Plant]] = {
         "gptq-v1", change("generation_config.json", do_sample=False, temperature=1.0, top_p=1.0, repetition_penalty=None),
     ),
     "no token to pad with": ("gptq-v1", change("generation_config.json", pad_token_id=None)),
+    "fields whose absence means what the baseline says": ("gptq-v1", config(num_key_value_heads=..., head_dim=...)),
+    "a tokenizer's limit beyond the model's": ("gptq-v1", change("tokenizer_config.json", model_max_length=4096)),
+    "two tokens that end an answer, one of them in config.json": (
+        "gptq-v1", both(config(eos_token_id=[256, 10]), change("generation_config.json", eos_token_id=256)),
+    ),
     "no generation config": ("gptq-v1", lambda o: (o.folder / "generation_config.json").unlink()),
     "scales in bfloat16": ("gptq-v1", in_bfloat16(f"{FIRST}.scales")),
     "packed scales in bfloat16": ("pack-quantized", in_bfloat16(f"{FIRST}.weight_scale")),

@@ -49,7 +49,7 @@ def test_warnings_are_findings_of_the_run_and_inspections_lie_beside_it(tmp_path
     change(tmp_path / "model", hidden_act="silu")
     change(tmp_path / "good", hidden_act="gelu")
     outcome, _ = run(tmp_path, recipe)
-    told = [finding for finding in outcome.sheet.findings if "config-differs" in finding]
+    told = [finding for finding in outcome.sheet.findings if finding.startswith("good: config-differs")]
     assert len(told) == 1
     assert told[0].startswith(
         "good: config-differs at config.json: hidden_act: hidden_act is gelu, the baseline's is silu"
@@ -67,5 +67,5 @@ def test_a_warning_of_several_checkpoints_is_one_finding(tmp_path: Path) -> None
     change(tmp_path / "bad", hidden_act="gelu")
     change(tmp_path / "model", hidden_act="silu")
     outcome, _ = run(tmp_path, recipe)
-    told = [finding for finding in outcome.sheet.findings if "config-differs" in finding]
+    told = [finding for finding in outcome.sheet.findings if finding.startswith("good: config-differs")]
     assert [finding.partition(":")[0] for finding in told] == ["bad, good"]

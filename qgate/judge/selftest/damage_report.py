@@ -23,16 +23,8 @@ ALL = 0.05
 def needed_table(found: Damaged) -> str:
     """One line per metric, set and level of damage."""
     names = (
-        "metric",
-        "scope",
-        "num_items",
-        "level",
-        "harm",
-        "no_damage",
-        "margin",
-        "needed_to_see",
-        "needed_to_settle",
-    )
+        "metric", "scope", "num_items", "level", "harm", "no_damage", "margin", "needed_to_see", "needed_to_settle",
+    )  # fmt: skip
     return _csv(
         names,
         (

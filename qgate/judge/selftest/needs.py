@@ -76,14 +76,11 @@ class _Search:
                 last = tried
             else:
                 first = tried
-            middle = (first + last) // 2
-            tried = (
-                max(middle, last - stride)
-                if first < 0
-                else min(middle, first + stride)
-                if last == len(SIZES)
-                else middle
-            )
+            tried = (first + last) // 2
+            if first < 0:
+                tried = max(tried, last - stride)
+            elif last == len(SIZES):
+                tried = min(tried, first + stride)
             stride *= 2
         return int(SIZES[last]) if last < len(SIZES) else None
 

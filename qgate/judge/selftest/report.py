@@ -9,17 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from qgate.judge.selftest.rates import Rates
 
 SETTINGS = (
-    "base_rate",
-    "discordance",
-    "num_seeds",
-    "correlation",
-    "shape",
-    "spread",
-    "broken",
-    "factor",
-    "slices",
-    "harmed",
-)
+    "base_rate", "discordance", "num_seeds", "correlation", "shape", "spread", "broken", "factor", "slices", "harmed",
+)  # fmt: skip
 COLUMNS = (
     "question", "method", "family", *SETTINGS, "num_items", "margin", "harm", "num_runs", "share_pass", "share_pass_low",
     "share_pass_high", "share_fail", "share_fail_low", "share_fail_high",

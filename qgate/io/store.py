@@ -112,7 +112,5 @@ def _is_whole(folder: Path) -> bool:
 
 def _records(files: Mapping[str, Path]) -> dict[str, FileRecord]:
     large = {path for path in files.values() if path.stat().st_size > AFRESH_BYTES}
-    found = (hashes.records(large) if large else {}) | hashes.afresh(
-        path for path in files.values() if path not in large
-    )
+    found = hashes.records(large) | hashes.afresh(set(files.values()) - large)
     return {name: found[path] for name, path in files.items()}

@@ -162,9 +162,7 @@ class _Reader:
     def _scalar(self, node: yaml.Node) -> Any:
         try:
             value = self.loader.construct_object(node)
-            if isinstance(
-                value, str
-            ):  # JSON writes what lies beyond 16 bits as a pair of halves, which YAML leaves apart
+            if isinstance(value, str):  # JSON writes what lies beyond 16 bits as two halves, which YAML leaves apart
                 value = value.encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError as error:
             line = node.start_mark.line + 1

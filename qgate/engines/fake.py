@@ -142,20 +142,18 @@ class FakeSession:
             )
 
     def _fail_if_planted(self) -> None:
-        options = self._options
+        options, job = self._options, self._job
         if options.latency_s:
-            time.sleep(options.latency_s / self._job.concurrency)
+            time.sleep(options.latency_s / job.concurrency)
         if self._num_answered == options.die_after and (options.die_times is None or self._ordinal < options.die_times):
             raise DiedError(
-                f"the server of {self._job.name} was ended by SIGKILL after {self._num_answered} answers\n"
-                f"  log: {self._job.log}",
+                f"the server of {job.name} was ended by SIGKILL after {self._num_answered} answers\n  log: {job.log}",
                 advice="this is the planted fault `die_after` of the fake engine",
             )
         if self._num_answered == options.hang_after:
-            time.sleep(self._job.stall_timeout_s)
+            time.sleep(job.stall_timeout_s)
             raise HungError(
-                f"the server of {self._job.name} finished nothing for {self._job.stall_timeout_s:g} s\n"
-                f"  log: {self._job.log}",
+                f"the server of {job.name} finished nothing for {job.stall_timeout_s:g} s\n  log: {job.log}",
                 advice="this is the planted fault `hang_after` of the fake engine",
             )
 
@@ -211,8 +209,7 @@ class FakeSession:
             return None
         if prompt_tokens <= options.faults_above_prompt_tokens or not fake_weights.has_trigger(prompt, options.trigger):
             return None
-        draw = model.uniform("fault", prompt, seed)
-        return self._drawn(draw)
+        return self._drawn(model.uniform("fault", prompt, seed))
 
     def _fault_of_weights(self, request: GenerateRequest, prompt: str, prompt_tokens: int) -> str | None:
         weights = self._checkpoint.weights
@@ -226,12 +223,10 @@ class FakeSession:
         return "loop" if draw < weights.loop else "garble" if draw < weights.loop + weights.garble else None
 
     def _drawn(self, draw: float) -> str | None:
-        options = self._options
         for name in FAULTS:
-            rate: float = getattr(options, name)
-            if draw < rate:
+            draw -= getattr(self._options, name)
+            if draw < 0:
                 return name
-            draw -= rate
         return None
 
     def _text(self, request: GenerateRequest, prompt: str, fault: str | None) -> str:

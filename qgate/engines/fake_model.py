@@ -23,6 +23,8 @@ EOS_ID = 2
 TAIL_MASS = 0.02
 """Probability of everything outside the candidates, at every position."""
 CANDIDATES = 32
+NUM_QUOTED = 2
+"""Sentences that a right answer quotes, where there are so many."""
 
 _SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]*")
 _PIECE = re.compile(r"\s?[^\W\d_\u2e80-\u9fff\uac00-\ud7af]+|\s?\d|\s|.", re.DOTALL)
@@ -60,7 +62,7 @@ def as_ids(ids: Sequence[int]) -> NDArray[np.int32]:
     return np.asarray(ids, dtype=np.int32)
 
 
-def right_answer(messages: Sequence[Message], num_sentences: int = 2) -> str:
+def right_answer(messages: Sequence[Message]) -> str:
     """The sentences nearest to the question, in their order; the question itself where there is no other.
 
     The question is the last sentence with a question mark, else the last sentence.
@@ -73,7 +75,7 @@ def right_answer(messages: Sequence[Message], num_sentences: int = 2) -> str:
     spread = Counter(word for sentence in (*sentences, question) for word in set(_words(sentence)))
     asked = set(_words(question))
     weight = [sum(1 / spread[word] for word in asked & set(_words(sentence))) for sentence in sentences]
-    best = sorted(sorted(range(len(sentences)), key=lambda i: (-weight[i], i))[:num_sentences])
+    best = sorted(sorted(range(len(sentences)), key=lambda i: (-weight[i], i))[:NUM_QUOTED])
     return " ".join(sentences[i] for i in best)
 
 

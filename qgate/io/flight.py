@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 
 import aiohttp
 import orjson
@@ -23,6 +24,9 @@ PROBE_TIMEOUT_S = 5.0
 GO_ON = "run the same command again: it goes on after the answers that were kept"
 LIVENESS_S = 0.25
 """How often the watch looks whether the server's process still runs."""
+START_GROUP, START_PAUSE_S = 16, 0.01
+"""Workers start so many at a time. A server that is asked hundreds of things at once reads them all by turns, and its
+engine has nothing to do until it is through."""
 
 
 class Flight:
@@ -39,6 +43,7 @@ class Flight:
         self._spent = 0
         self._in_flight = 0
         self._freed = asyncio.Condition()
+        self._all_taken = asyncio.Event()
         self._progress_at = time.monotonic()
         self._pulse = -1.0
         self._pulse_of = -1.0
@@ -48,15 +53,26 @@ class Flight:
         try:
             async with http.Session(self._target) as session, asyncio.TaskGroup() as group:
                 watch = group.create_task(self._watch_over(session))
-                workers = [group.create_task(self._work(session)) for _ in range(self._target.concurrency)]
+                workers = [group.create_task(self._work(session)) async for _ in self._starts()]
                 await asyncio.gather(*workers)
                 watch.cancel()
         except BaseExceptionGroup as several:
             raise _most_telling(several) from None
 
+    async def _starts(self) -> AsyncIterator[int]:
+        """One for each worker, when it may start; no more once every call is taken."""
+        for number in range(self._target.concurrency):
+            if number and number % START_GROUP == 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(START_PAUSE_S):
+                        await self._all_taken.wait()
+                    return
+            yield number
+
     async def _work(self, session: http.Session) -> None:
         for call in self._calls:
             self._deliver(await self._chain(session, call))
+        self._all_taken.set()
 
     async def _chain(self, session: http.Session, call: Call) -> Reply:
         while True:

@@ -102,6 +102,19 @@ def test_a_thousand_calls_at_256_are_not_held_up_by_the_client() -> None:
     assert cpu_s < 20  # with the stub's own; it takes about 2 where nothing else runs
 
 
+def test_the_first_calls_do_not_wait_for_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flight, "START_PAUSE_S", 2 * PATIENCE_S)
+
+    async def once_a_group_is_there(request: Request) -> tuple[int, Any]:
+        await until(lambda: stub.most_in_flight >= flight.START_GROUP)
+        return 200, {}
+
+    with HttpStub(once_a_group_is_there) as stub:
+        found = list(client(stub.url, concurrency=4 * flight.START_GROUP).run(calls(3 * flight.START_GROUP)))
+    assert {reply.status for reply in found} == {"ok"}
+    assert (len(found), stub.most_in_flight) == (3 * flight.START_GROUP, flight.START_GROUP)
+
+
 def test_a_slow_consumer_delays_no_call() -> None:
     with HttpStub(echo) as stub:
         replies = client(stub.url).run(calls(50))

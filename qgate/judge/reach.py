@@ -17,8 +17,8 @@ def out_of_reach(recipe: Recipe, num_items: Mapping[str, int | None]) -> Iterato
             least = fewest_to_pass(criterion, recipe.statistics)
             if most is not None and most < least:
                 yield (
-                    f"tier {name}: {criterion.metric} can pass from {least} items on, and at most {most} are judged: it will "
-                    "be INCONCLUSIVE; add items, raise token_evidence.max_items or drop the criterion"
+                    f"tier {name}: {criterion.metric} takes {least} items to pass at the least, and at most {most} are "
+                    "judged: it will be INCONCLUSIVE; add items, raise token_evidence.max_items or drop the criterion"
                 )
 
 

@@ -97,9 +97,9 @@ def test_each_step_is_one_line_of_eighty_columns(
 @pytest.mark.parametrize(
     ("metric", "max_items", "said"),
     [
-        ("kl_p95", None, "kl_p95 can pass from 59 items on, and at most 10 are judged"),
-        ("kl_p99", 4, "kl_p99 can pass from 299 items on, and at most 4 are judged"),
-        ("defect_rate", None, "defect_rate can pass from 29 items on, and at most 10 are judged"),
+        ("kl_p95", None, "kl_p95 takes 59 items to pass at the least, and at most 10 are judged"),
+        ("kl_p99", 4, "kl_p99 takes 299 items to pass at the least, and at most 4 are judged"),
+        ("defect_rate", None, "defect_rate takes 29 items to pass at the least, and at most 10 are judged"),
         ("score_loss", None, None),
     ],
 )
@@ -110,4 +110,4 @@ def test_a_criterion_that_so_few_items_cannot_pass_is_told(
     asked = small(engine={"name": "vllm"}, tiers={"chat": tier}, token_evidence={"max_items": max_items})
     assert plan(write(recipe.parent, asked)) == ExitCode.PASS
     shown = " ".join(capsys.readouterr().out.split())
-    assert said in shown if said is not None else "can pass from" not in shown
+    assert said in shown if said is not None else "items to pass at the least" not in shown

@@ -1,13 +1,16 @@
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
+
 from qgate.judge.compare import KL_QUANTILES, support_of
 from qgate.judge.decide import MOST_MISSING, NAMES
 from qgate.judge.quantiles import fewest_to_bound
-from qgate.judge.sample import LEAST_UNSEEN, WORST_FACTOR, fewest_items
-from qgate.schemas.recipe import Metric
+from qgate.judge.resample import Draws
+from qgate.judge.sample import LEAST_UNSEEN, WORST_FACTOR, fewest_items, interval, of_items
+from qgate.schemas.recipe import Metric, Statistics
 
-PAGE = (Path(__file__).parents[3] / "docs" / "method.md").read_text(encoding="utf-8")
+PAGE = " ".join((Path(__file__).parents[3] / "docs" / "method.md").read_text(encoding="utf-8").split())
 
 
 def test_every_metric_is_explained_and_has_a_name_for_reasons():
@@ -26,3 +29,15 @@ def test_the_constants_on_the_page_are_those_in_the_code():
     assert WORST_FACTOR == 3
     assert "three times as bad as the worst" in PAGE
     assert f"at least {LEAST_UNSEEN}" in PAGE
+
+
+def test_the_fewest_items_without_any_difference_are_those_on_the_page():
+    statistics = Statistics()
+    draws = Draws(statistics.resamples, statistics.seed, width=100)
+
+    def passes(num_items: int) -> bool:
+        sample = of_items(np.zeros(num_items), support_of("score_loss"), num_items)
+        return interval(sample, statistics.alpha, draws).high <= 0.05
+
+    fewest = next(num for num in range(50, 100) if passes(num))
+    assert f"items: {fewest} without any difference pass a margin of 0.05" in PAGE

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from qgate.judge.case import Case, told
-from qgate.judge.effects import ALPHA, Count
+from qgate.judge.effects import ALPHA, WHOLE_SHARE, Count
 from qgate.judge.factors import AGAIN, AS_FILED
 from qgate.judge.suspects import WANT_TRIES, suspicions
 from qgate.schemas.repro import Attribution, Cause, Confidence, Suspect, Suspicion
@@ -65,16 +65,26 @@ def attribute(case: Case) -> Attribution:
         why = f"{_name(top.cause)} looks likely, but nothing separates it from {_names(rivals)}"
         return _undetermined(found, why, first=rivals)
     left = [each for each in found if each is not top and each.state != "excluded"]
-    partly = case.partly_kept
+    least = case.least_kept
+    partly = least is not None and least[1] <= WHOLE_SHARE
     confidence: Confidence = "medium" if left or top.missing or partly else "high"
+    rest = [f"{WANT_TRIES} ({told(least[0])})"] if least is not None and partly else []
     return Attribution(
         cause=top.cause,
         confidence=confidence,
-        summary=f"{IN_WORDS[top.cause]} ({top.because})",
+        summary=f"{IN_WORDS[top.cause]} ({top.because}){_share(case)}",
         suspicions=found,
-        would_raise=(*_missing([top, *left]), *([f"{WANT_TRIES} ({told(partly)})"] if partly else [])),
+        would_raise=(*_missing([top, *left]), *rest),
         alpha=ALPHA,
     )
+
+
+def _share(case: Case) -> str:
+    """How much of a failure that comes now and then is shown to have the cause: a second one may do the rest."""
+    if case.least_kept is None or not case.comes_and_goes:
+        return ""
+    found, share = case.least_kept
+    return f"; shown for at least {share:.0%} of the failures ({told(found)}), the rest may be chance or another cause"
 
 
 def _not_reproduced(count: Count) -> Attribution:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from qgate.judge.effects import Count, is_whole
-from qgate.judge.factors import AS_FILED, CONFIGURATION, LEVER, OWN_DTYPE, TEMPLATE, WIDE, excludes
+from qgate.judge.factors import ALL_LEVERS, AS_FILED, CONFIGURATION, LEVER, NAN, OWN_DTYPE, TEMPLATE, WIDE, excludes
 from qgate.schemas.repro import Arm, Effect, Experiment, FileDifference
 
 
@@ -79,27 +79,40 @@ class Case:
         return self.by_key[AS_FILED, "candidate"].dtype == "float16" and not wider
 
     @property
-    def partly_kept(self) -> Experiment | None:
-        """An experiment that clears a cause although another part of the failures may be that cause's."""
-        return next(
-            (
-                each
-                for each in self.by_key.values()
-                if excludes(each.factor, each.arm)
-                and self.effect(each.factor, each.arm) == "kept"
-                and not self.is_whole(each)
-            ),
-            None,
-        )
+    def is_one_answer(self) -> bool:
+        """Whether all tries may be one greedy answer, which another arithmetic may change by chance: no NaN in it tells why."""
+        nan = self.get(NAN)
+        return self.temperature == 0 and not (nan is not None and nan.nonfinite)
+
+    @property
+    def least_kept(self) -> tuple[Experiment, float] | None:
+        """Of the experiments that clear a cause since the failure stays: the one that leaves the least of the failures for
+        sure, and the share that it leaves, at least (95 %). What is not left may be chance, or have that cause."""
+        filed = self.by_key[AS_FILED, "candidate"]
+        rate = Count(filed.failures, filed.tries).rate
+        kept = [
+            (each, min(1.0, Count(each.failures, each.tries).low / rate))
+            for each in self.by_key.values()
+            if excludes(each.factor, each.arm) and self.effect(each.factor, each.arm) == "kept"
+        ]
+        return min(kept, key=lambda pair: pair[1], default=None)
+
+    @property
+    def comes_and_goes(self) -> bool:
+        """Whether the failure as filed is no certain one, so that two causes may share in it."""
+        filed = self.by_key[AS_FILED, "candidate"]
+        return filed.failures < filed.tries
 
     def levers(self, effect: Effect) -> list[Experiment]:
-        """Settings whose change had this effect: the engine's on the candidate, the dtype on a baseline that fails too."""
+        """Settings whose change had this effect, single ones first: the engine's on the candidate, the dtype on a baseline
+        that fails too."""
         changed = [
             each
             for each in self.by_key.values()
             if each.factor == OWN_DTYPE or (each.factor.startswith(LEVER) and each.arm == "candidate")
         ]
-        return [each for each in changed if self.effect(each.factor, each.arm) == effect]
+        found = [each for each in changed if self.effect(each.factor, each.arm) == effect]
+        return sorted(found, key=lambda each: each.factor == ALL_LEVERS)
 
 
 def told(found: Experiment) -> str:

@@ -7,6 +7,7 @@ from qgate.schemas.repro import Arm
 AS_FILED, GREEDY, ONE_AT_A_TIME, NAN = "as_filed", "greedy", "one_at_a_time", "look_for_nan"
 TEMPLATE, CONFIGURATION, NEUTRAL = "template", "configuration", "neutral_defaults"
 REFERENCE, DEQUANTIZED, LEVER = "reference_engine", "dequantized", "engine:"
+ALL_LEVERS = f"{LEVER}all"
 WIDE = frozenset({"bfloat16", "float32"})
 """Arithmetics in which what overflows in float16 does not."""
 WIDENING = frozenset({f"{LEVER}bfloat16", f"{LEVER}float32"})

@@ -29,7 +29,12 @@ WANT_TEMPLATE = "the candidate with the baseline's chat template and tokenizer"
 WANT_CONFIGURATION = "the candidate with the baseline's EOS tokens and configuration"
 WANT_LOAD = "the request alone on the server"
 WANT_RANGE = "the candidate in bfloat16 or float32, where nothing overflows (an engine and a checkpoint that can)"
-WANT_SEEDS = "the request above temperature 0 in both arithmetics: one greedy answer may change with any rounding"
+WANT_SEEDS = (
+    "the request above temperature 0, with and without the change: one greedy answer may change with any rounding"
+)
+WANT_RATE = (
+    "the request where it fails more often (the seed that failed, load, temperature): so few failures tell no fall"
+)
 WANT_TRIES = "more tries: of failures that come now and then, a part may have another cause"
 WANT_KERNEL = "the same checkpoint in another engine (transformers), or its weights dequantized in this one"
 
@@ -62,6 +67,14 @@ def _is_shown(found: Found, *causes: Suspect) -> Iterator[Suspicion]:
     return (found[cause] for cause in causes if cause in found and found[cause].state == "shown")
 
 
+def _wanted(case: Case, factor: str, experiment: str, arm: Arm = "candidate") -> str:
+    """What an open cause wants: the experiment, or, where it was run and told nothing, more of what it counts."""
+    effect = case.effect(factor, arm)
+    if effect is None:
+        return experiment
+    return WANT_RATE if effect == "unclear" else WANT_TRIES
+
+
 def _template(case: Case, found: Found) -> Suspicion:
     cause: Suspect = "template_or_tokenizer"
     swapped, prompts = case.effect(TEMPLATE), case.prompts
@@ -76,7 +89,7 @@ def _template(case: Case, found: Found) -> Suspicion:
     if prompts == "equal" and not case.files_compared:
         return _excluded(cause, "both arms read the same prompt token ids")
     because = "the arms' files differ" if case.files_compared else "whether the arms' templates differ is not known"
-    return _open(cause, because, WANT_TEMPLATE)
+    return _open(cause, because, _wanted(case, TEMPLATE, WANT_TEMPLATE))
 
 
 def _other_prompt(case: Case) -> Suspicion:
@@ -104,7 +117,7 @@ def _configuration(case: Case, found: Found) -> Suspicion:
     because = (
         "the arms' files differ" if case.files_compared else "whether the arms' configuration differs is not known"
     )
-    return _open(cause, because, WANT_CONFIGURATION)
+    return _open(cause, because, _wanted(case, CONFIGURATION, WANT_CONFIGURATION))
 
 
 def _load(case: Case, found: Found) -> Suspicion:
@@ -117,7 +130,7 @@ def _load(case: Case, found: Found) -> Suspicion:
     if alone == "kept":
         return _excluded(cause, case.said(ONE_AT_A_TIME))
     because = f"it was seen with {case.concurrency} requests in flight"
-    return _open(cause, because, WANT_LOAD)
+    return _open(cause, because, _wanted(case, ONE_AT_A_TIME, WANT_LOAD))
 
 
 def _sampling(case: Case, found: Found) -> Suspicion:
@@ -125,9 +138,10 @@ def _sampling(case: Case, found: Found) -> Suspicion:
     if why := _not_sampling(case):
         return _excluded(cause, why)
     if case.effect(GREEDY) != "gone":
-        return _open(cause, "whether it fails without chance in it is not clear", WANT_GREEDY)
+        missing = _wanted(case, GREEDY, WANT_GREEDY)
+        return _open(cause, "whether it fails without chance in it is not clear", missing)
     if case.effect(AS_FILED, "baseline") != "kept":
-        return _open(cause, case.said(GREEDY), WANT_BASELINE)
+        return _open(cause, case.said(GREEDY), _wanted(case, AS_FILED, WANT_BASELINE, "baseline"))
     if case.effect(GREEDY, "baseline") != "gone":
         return _open(cause, case.said(GREEDY), f"{WANT_GREEDY}, of the unquantized model")
     because = f"{case.said(GREEDY)}; {case.said(GREEDY, 'baseline')}; {case.said(AS_FILED, 'baseline')}"
@@ -153,36 +167,33 @@ def _kernel(case: Case, found: Found) -> Suspicion:
         because = f"the same engine and kernels do not fail otherwise ({other.because})"
         return _excluded(cause, because)
     for each in case.levers("gone"):
-        return _by_lever(case, each)
+        return _mended(case, each)
     shared = case.effect(AS_FILED, "baseline") == "kept"
     arm: Arm = "baseline" if shared else "candidate"
     broken = not shared and case.effect(REFERENCE, "baseline") in {"kept", "less"}
     for factor in (REFERENCE,) if shared else (DEQUANTIZED,) if broken else (REFERENCE, DEQUANTIZED):
         if case.effect(factor, arm) == "gone":
-            return _shown(cause, case.said(factor, arm))
+            return _mended(case, case.by_key[factor, arm])
         if case.effect(factor, arm) == "kept":
             return _excluded(cause, case.said(factor, arm))
     if case.engine_is_reference:
         because = "the candidate fails in the reference engine, whose arithmetic is plain"
         return _excluded(cause, because)
     others = [run for factor in (REFERENCE, DEQUANTIZED) if (run := case.get(factor, arm))]
-    because = told(others[0]) if others else "no other engine or kernel has run these weights"
+    because, missing = "no other engine or kernel has run these weights", WANT_KERNEL
     if broken:
         because = f"the other engine fails with sound weights too ({case.said(REFERENCE, 'baseline')})"
     elif any(case.is_other_prompt(run) for run in others):
         because = "the other engine read other prompt token ids, so its answers say nothing"
-    return _open(cause, because, WANT_KERNEL)
+    elif others:
+        because, missing = told(others[0]), _wanted(case, others[0].factor, WANT_KERNEL, arm)
+    return _open(cause, because, missing)
 
 
-def _by_lever(case: Case, found: Experiment) -> Suspicion:
-    """A setting took it away. That of the arithmetic may have done so by chance, where all tries are one greedy answer."""
-    cause: Suspect = "kernel_or_engine"
-    if found.factor not in WIDENING:
-        return _shown(cause, told(found))
-    nan = case.get(NAN)
-    is_one_answer = case.temperature == 0 and not (nan is not None and nan.nonfinite)
-    because = f"{told(found)}, so the range of its arithmetic is too narrow for it"
-    return _shown(cause, because, WANT_SEEDS if is_one_answer else None)
+def _mended(case: Case, found: Experiment) -> Suspicion:
+    """Another arithmetic took it away. It may have done so by chance, where all tries are one greedy answer."""
+    narrow = ", so the range of its arithmetic is too narrow for it" if found.factor in WIDENING else ""
+    return _shown("kernel_or_engine", told(found) + narrow, WANT_SEEDS if case.is_one_answer else None)
 
 
 def _baseline_too(case: Case, found: Found) -> Suspicion:
@@ -192,7 +203,7 @@ def _baseline_too(case: Case, found: Found) -> Suspicion:
         return _excluded(cause, case.said(AS_FILED, "baseline"))
     if effect != "kept":
         because = "the unquantized model was not asked" if effect is None else case.said(AS_FILED, "baseline")
-        return _open(cause, because, WANT_BASELINE)
+        return _open(cause, because, _wanted(case, AS_FILED, WANT_BASELINE, "baseline"))
     if not case.baseline_fails_alike:
         return _open(cause, f"it may fail more seldom ({case.said(AS_FILED, 'baseline')})", WANT_TRIES)
     others: tuple[Suspect, ...] = (
@@ -216,7 +227,7 @@ def _weights(case: Case, found: Found) -> Suspicion:
         return _excluded(cause, f"the same weights do not fail ({other.because})")
     if effect not in {"gone", "less"}:
         because = "nothing is known of other weights" if effect is None else case.said(AS_FILED, "baseline")
-        return _open(cause, because, WANT_TRIES if effect == "kept" else WANT_BASELINE)
+        return _open(cause, because, _wanted(case, AS_FILED, WANT_BASELINE, "baseline"))
     kernel = found["kernel_or_engine"]
     if kernel.state == "excluded":
         because = f"{case.said(AS_FILED, 'baseline')}; {kernel.because}"

@@ -22,7 +22,6 @@ from qgate.schemas.repro import Arm, Cost
 
 REQUEST: Cost = "new request"
 RESTART: Cost = "server restart"
-ALL = f"{factors.LEVER}all"
 
 
 def of_the_request(lab: Lab, incident: Incident, arm: Arm) -> None:
@@ -115,7 +114,7 @@ def of_the_engine(lab: Lab, *, every: bool) -> None:
     if len(levers) > 1:
         names = ", ".join(lever.change for lever in levers)
         all_pulled = lab.run(
-            Factor(ALL, f"with, all at once, {names}", "the engine's settings from all else", ask),
+            Factor(factors.ALL_LEVERS, f"with, all at once, {names}", "the engine's settings from all else", ask),
             _with_all(setup, lab, [lever.name for lever in levers]),
             RESTART,
         )

@@ -76,7 +76,7 @@ EOS = FileDifference(where="e", of="eos_or_configuration", candidate="a", baseli
         (
             {("as_filed", "baseline"): ALWAYS, ("reference_engine", "baseline"): NEVER},
             {"temperature": 0.0},
-            ("kernel_or_engine", "high"),
+            ("kernel_or_engine", "medium"),
         ),
     ],
 )
@@ -161,6 +161,41 @@ def test_what_is_kept_in_part_leaves_room_for_another_cause() -> None:
     found = attribute(case(seen, filed=(20, 30)))
     assert (found.cause, found.confidence) == ("weights", "medium")
     assert "10 of 30 fail" in found.would_raise[0]
+    assert "shown for at least 29% of the failures" in found.summary
+
+
+@pytest.mark.parametrize(("filed", "kept", "said"), [((20, 30), (60, 100), "at least 77%"), (ALWAYS, ALWAYS, "")])
+def test_the_share_of_the_failures_that_a_cause_is_shown_for_is_said(
+    filed: tuple[int, int], kept: tuple[int, int], said: str
+) -> None:
+    seen = CLEAN | {("reference_engine", "candidate"): kept, ("greedy", "candidate"): kept}
+    found = attribute(case(seen, filed=filed))
+    assert (found.cause, found.confidence) == ("weights", "high")
+    assert said in found.summary
+    assert ("may be chance or another cause" in found.summary) == bool(said)
+
+
+@pytest.mark.parametrize("factor", ["engine:eager", "reference_engine", "dequantized"])
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_one_greedy_answer_that_is_mended_is_not_sure(factor: str, temperature: float) -> None:
+    seen: Seen = {("as_filed", "baseline"): NEVER, (factor, "candidate"): NEVER, ("greedy", "candidate"): ALWAYS}
+    found = attribute(case(seen, temperature=temperature))
+    assert (found.cause, found.confidence) == ("kernel_or_engine", "high" if temperature else "medium")
+    assert found.would_raise == (() if temperature else (suspects.WANT_SEEDS,))
+
+
+def test_the_one_setting_is_named_rather_than_all_at_once() -> None:
+    seen = CLEAN | {(factors.ALL_LEVERS, "candidate"): NEVER, ("engine:eager", "candidate"): NEVER}
+    assert "the candidate engine:eager: 0 of 20 fail" in attribute(case(seen)).summary
+
+
+def test_what_was_asked_and_told_nothing_is_not_asked_for_again() -> None:
+    seen: Seen = {
+        ("as_filed", "baseline"): (0, 20), ("greedy", "candidate"): (2, 20), ("reference_engine", "candidate"): (0, 20),
+    }  # fmt: skip
+    found = attribute(case(seen, filed=(2, 20)))
+    assert found.cause == "undetermined"
+    assert found.would_raise == (suspects.WANT_RATE,)
 
 
 def test_a_baseline_that_fails_more_seldom_does_not_fail_alike() -> None:

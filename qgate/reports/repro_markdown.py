@@ -14,7 +14,7 @@ from qgate.reports.markdown import escape, grid
 from qgate.reports.rate_picture import as_text
 from qgate.reports.visible import visible
 from qgate.schemas.minimised import Body
-from qgate.schemas.repro import Experiment, Repro
+from qgate.schemas.repro import Repro
 
 EXAMPLE_CHARS = 600
 BODY_CHARS = 6000
@@ -43,6 +43,7 @@ def _head(report: Repro) -> str:
     if found.would_raise:
         what = "What would raise the confidence" if found.confidence else "What is missing"
         lines.append(f"{what}: {escape('; '.join(found.would_raise))}.")
+    lines.append(f"Next: {escape(words.NEXT[found.cause])}.")
     return "\n\n".join(lines)
 
 
@@ -96,12 +97,12 @@ def _body(body: Body) -> str:
 
 
 def _answer(report: Repro) -> str:
-    found: Experiment | None = next((each for each in report.experiments if each.example and each.example.failed), None)
-    if found is None or found.example is None:
+    if (shown := words.example(report)) is None:
         return ""
-    text = visible((found.example.text or "")[:EXAMPLE_CHARS], keep_newlines=True)
-    said = f"seed {found.example.seed}, {found.example.finish_reason}: {found.example.why}"
-    return f"## What comes back\n\n{escape(said)}\n\n{fence(text or '(empty)', 'text')}"
+    heading, example = shown
+    text = visible((example.text or "")[:EXAMPLE_CHARS], keep_newlines=True)
+    said = f"seed {example.seed}, {example.finish_reason}" + (f": {example.why}" if example.why else "")
+    return f"## {heading}\n\n{escape(said)}\n\n{fence(text or '(empty)', 'text')}"
 
 
 def _facts(report: Repro) -> str:
@@ -113,7 +114,8 @@ def _fact_lines(report: Repro) -> Iterator[str]:
         checkpoint = report.checkpoints.get(arm, {})
         which = " ".join(filter(None, [checkpoint.get("precision"), checkpoint.get("digest", "")[:12]]))
         kernels = ", ".join(f"{name} {kernel}" for name, kernel in facts.kernels.items())
-        served = f"{facts.engine} {facts.version} on {facts.device}, {facts.dtype or 'dtype unknown'}"
+        version = "" if facts.version == "unknown" else f" {facts.version}"
+        served = f"{facts.engine}{version} on {facts.device}, {facts.dtype or 'dtype unknown'}"
         yield f"{arm}: {which or 'a running server'}, served by {served}" + (f" ({kernels})" if kernels else "")
     yield f"both arms: {words.prompts(report)}"
     yield f"sampling as sent: {words.sampling(report)}; requests in flight: {report.incident.concurrency}"

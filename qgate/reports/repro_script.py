@@ -191,7 +191,10 @@ def _tries(report: Repro) -> int:
     if minimal is not None and minimal.rate.tries and request_of(report) is minimal.body:
         failures, tries = max(1, minimal.rate.failures), minimal.rate.tries
     rate = max(Count(failures, tries).low, 0.005)
-    needed = 1 if failures == tries and report.incident.concurrency == 1 else min(MOST_TRIES, tries_to_see(rate))
+    if not failures:
+        needed = tries
+    else:
+        needed = 1 if failures == tries and report.incident.concurrency == 1 else min(MOST_TRIES, tries_to_see(rate))
     load = report.incident.concurrency
     return -(-needed // load) * load
 

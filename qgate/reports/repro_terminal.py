@@ -25,8 +25,7 @@ def render(report: Repro, folder: str) -> RenderableType:
     parts: list[RenderableType] = [_verdict(report), Text(), _evidence(report)]
     if report.attribution.suspicions:
         parts += [Text(), _causes(report)]
-    parts += [Text(), *_minimal(report), *_lines(report), Text(f"{folder}/repro.md", "dim")]
-    return Group(*parts)
+    return Group(*parts, Text(), *_minimal(report), *_lines(report), *_next(report, folder))
 
 
 def _verdict(report: Repro) -> Text:
@@ -72,11 +71,26 @@ def _minimal(report: Repro) -> Iterator[RenderableType]:
 
 
 def _lines(report: Repro) -> Iterator[RenderableType]:
-    example = next((each.example for each in report.experiments if each.example and each.example.failed), None)
-    if example is not None:
-        yield Text(f"What comes back ({example.why}):")
+    if not report.experiments[0].failures:
+        yield Text(f"A failure is {one_line(report.recognised_by)}")
+    if shown := words.example(report):
+        heading, example = shown
+        filed = report.experiments[0]
+        seed = f"seed {example.seed}" if 0 < filed.failures < filed.tries else ""
+        said = ": ".join(filter(None, [seed, example.why]))
+        yield Text(heading + (f" ({said}):" if said else ":"))
         yield Padding(Text(clip(example.text, 0, EXAMPLE_CHARS), "cyan"), (0, 0, 0, 2))
     if report.attribution.would_raise:
         yield Text(f"Would settle more: {one_line('; '.join(report.attribution.would_raise))}")
     for line in (*words.refusals(report), *report.not_isolated, *report.notes):
         yield Text(f"• {one_line(line)}", "dim")
+
+
+def _next(report: Repro, folder: str) -> Iterator[RenderableType]:
+    yield Text("Next: ", "bold").append(words.NEXT[report.attribution.cause], "not bold")
+    yield Text(f"{folder}/repro.md")
+    if report.experiments[0].failures:
+        yield Text(
+            "That page is for a ticket; repro.sh beside it asks a server again, and --add-to SET has the gate ask it.",
+            "dim",
+        )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from qgate.judge.factors import AS_FILED
 from qgate.schemas.minimised import Minimised, Size, Thresholds
-from qgate.schemas.repro import Cause, Experiment, Repro, State, Suspicion
+from qgate.schemas.repro import Cause, Experiment, Repro, State, Suspicion, Try
 
 CAUSES: dict[Cause, str] = {
     "weights": "the quantized weights",
@@ -20,6 +20,20 @@ CAUSES: dict[Cause, str] = {
     "not_reproduced": "not reproduced",
     "undetermined": "undetermined",
 }
+NEXT: dict[Cause, str] = {
+    "weights": "serve another variant or the unquantized model meanwhile; quantize anew with other data, another scheme, or "
+    "fewer layers",
+    "kernel_or_engine": "serve with what made it go (above) meanwhile, and file this with the engine",
+    "sampling": "lower the temperature: quantization is not to blame",
+    "template_or_tokenizer": "put the baseline's chat template and tokenizer files into the checkpoint",
+    "eos_or_configuration": "put the baseline's EOS tokens and generation_config.json into the checkpoint",
+    "nondeterminism_under_load": "bound the requests in flight or serve with batch-invariant kernels meanwhile, and file this "
+    "with the engine",
+    "baseline_too": "change the prompt, the sampling or the model: quantization is not to blame",
+    "not_reproduced": "file more of how it was served when it happened, and what is wrong with the answer under `recognise`",
+    "undetermined": "provide what is missing, and run the same command: answers are kept",
+}
+"""What somebody who has the verdict does with it."""
 EFFECTS = {"kept": "stays", "gone": "gone", "less": "less often", "unclear": "not clear", None: ""}
 STATES: tuple[State, ...] = ("shown", "open", "excluded")
 
@@ -81,6 +95,15 @@ def verdict_line(report: Repro) -> str:
     return f"Cause: {CAUSES[found.cause]}{sure}"
 
 
+def example(report: Repro) -> tuple[str, Try] | None:
+    """The first answer that failed, under a heading; where none did, one that came instead."""
+    found = [each.example for each in report.experiments if each.example is not None]
+    failed = next((each for each in found if each.failed), None)
+    if failed is not None:
+        return "What comes back", failed
+    return ("What comes instead", found[0]) if found else None
+
+
 def prompts(report: Repro) -> str:
     """Whether both arms read the same prompt."""
     hashes = [set(each.prompt_sha256) for each in report.experiments if each.factor == AS_FILED]
@@ -102,13 +125,17 @@ def sampling(report: Repro) -> str:
 def shrunk(minimal: Minimised) -> str:
     """How much shorter, in one line."""
     rate = "always fails" if minimal.deterministic else f"fails {minimal.rate.failures} of {minimal.rate.tries}"
-    held = rate if minimal.verified else "not confirmed by fresh tries"
+    held = rate if minimal.verified else "not confirmed by fresh tries (`--calls` allows more)"
     return f"{_size(minimal.before)} → {_size(minimal.after)} in {minimal.num_calls} model calls; {held}"
 
 
 def _size(size: Size) -> str:
     turns = f"{size.num_turns} turns, " if size.num_turns > 1 else ""
-    return f"{turns}{size.num_words} words"
+    return f"{turns}{_words(size.num_words)}"
+
+
+def _words(num: int) -> str:
+    return "1 word" if num == 1 else f"{num} words"
 
 
 def thresholds(found: Thresholds) -> Iterator[str]:
@@ -116,7 +143,7 @@ def thresholds(found: Thresholds) -> Iterator[str]:
     if found.shortest_failing_words is not None:
         clear = found.longest_clear_words
         below = clear is not None and clear < found.shortest_failing_words
-        yield f"fails with {found.shortest_failing_words} words" + (f", and not with {clear}" if below else "")
+        yield f"fails with {_words(found.shortest_failing_words)}" + (f", and not with {clear}" if below else "")
     if found.lowest_failing_temperature is not None:
         clear_at = found.highest_clear_temperature
         beside = f", and not at {clear_at:g}" if clear_at is not None else ""

@@ -6,7 +6,7 @@ import ast
 import io
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from rich.console import Console
@@ -15,9 +15,10 @@ from qgate.engines.fake_model import garble, loop
 from qgate.reports import repro_markdown, repro_script, repro_terminal
 from qgate.reports.repro_check import shows_failure
 from qgate.reports.repro_markdown import fence
+from qgate.reports.repro_words import NEXT
 from qgate.schemas.answers import EngineFacts
 from qgate.schemas.incident import Incident
-from qgate.schemas.repro import Attribution, Experiment, FileDifference, Repro, Suspicion, Try
+from qgate.schemas.repro import Attribution, Cause, Experiment, FileDifference, Repro, Suspicion, Try
 
 GOOD = [
     "The key of the harbour is 4711, and the boats came in late because of the storm in the north.",
@@ -128,6 +129,33 @@ def test_the_terminal_shows_it_without_control_characters(width: int) -> None:
     assert "⟦U+001B⟧" in text
     assert "\u202e" not in text
     assert "left/repro.md" in text
+
+
+CAUSES: tuple[Cause, ...] = get_args(Cause)
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_whoever_has_the_verdict_is_told_what_to_do_with_it(cause: Cause) -> None:
+    made = report(attribution=Attribution(cause=cause, confidence=None, summary="why", alpha=0.01))
+    assert f"Next: {NEXT[cause]}" in printed(made).replace("\n", " ")
+    assert "\n\nNext: " in repro_markdown.render(made)
+
+
+def test_what_was_not_reproduced_shows_what_was_looked_for_and_what_came() -> None:
+    good = Try(failed=False, text=GOOD[0], seed=0, finish_reason="stop")
+    clear = report().experiments[0].model_copy(update={"failures": 0, "tries": 29, "low": 0.0, "example": good})
+    made = report(experiments=(clear,), recognised_by="an end by `length`")
+    text = printed(made).replace("\n", " ")
+    assert "A failure is an end by `length`" in text
+    assert f"What comes instead:   {GOOD[0][:40]}" in text
+    assert "## What comes instead\n\nseed 0, stop\n" in repro_markdown.render(made)
+    assert "TRIES, IN_FLIGHT = 0, 29, 1" in repro_script.make(made).python
+
+
+def printed(made: Repro) -> str:
+    console = Console(width=140, record=True, file=io.StringIO())
+    console.print(repro_terminal.render(made, "left"))
+    return console.export_text()
 
 
 def test_scripts_are_valid_whatever_the_title_says(tmp_path: Path) -> None:

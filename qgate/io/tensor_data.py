@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,15 @@ from numpy.typing import NDArray
 
 from qgate.inspection import numbers
 from qgate.io.tensors import Tensor
+
+STEP_NUMBERS = 1 << 16
+"""Numbers that one step holds: arrays of 256 kB stay in a core's cache and are not mapped anew each time."""
+
+
+def some_rows(height: int, width: int, multiple: int = 1) -> Iterator[slice]:
+    """A matrix's rows, some at a time: a multiple of so many in each step but the last."""
+    rows = max(multiple, STEP_NUMBERS // max(1, width) // multiple * multiple)
+    yield from (slice(start, min(start + rows, height)) for start in range(0, height, rows))
 
 
 class TensorData:

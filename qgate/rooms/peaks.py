@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from qgate.inspection import overflow
 from qgate.inspection.facts import FLOATS
 from qgate.io.survey import Survey
+from qgate.io.tensor_data import some_rows
 from qgate.rooms.norms import norm_weights, norms_before
 
-ELEMENTS = 1 << 16
 GATE, UP = ".gate_proj.weight", ".up_proj.weight"
 
 
@@ -31,9 +31,8 @@ def peaks(baseline: Survey) -> dict[str, float]:
 
 def _row_norms(side: Survey, name: str, columns: NDArray[np.float32]) -> NDArray[np.float32]:
     height, width = side.facts.headers[name].shape
-    step = max(1, ELEMENTS // width)
     parts = []
-    for start in range(0, height, step):
-        values = side.data.rows(name, slice(start, min(start + step, height))) * columns
+    for rows in some_rows(height, width):
+        values = side.data.rows(name, rows) * columns
         parts.append(np.sqrt(np.einsum("ij,ij->i", values, values)))
     return np.concatenate(parts)

@@ -1,6 +1,6 @@
 """Two surveyed checkpoints in, the errors of every quantized layer out: weights streamed by rows, in threads. Reads disk.
 
-Of each layer at most ROWS rows are held at a time, so that memory does not grow with the model.
+Of each layer only some rows are held at a time, so that memory does not grow with the model.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from qgate.inspection.scheme import quantization_of
 from qgate.inspection.vocabulary import EMBEDDING
 from qgate.inspection.weights import Factors
 from qgate.io.survey import Survey
+from qgate.io.tensor_data import some_rows
 from qgate.rooms.norms import norm_weights, norms_before
 from qgate.rooms.peaks import peaks
 from qgate.schemas.inspection import Finding, LayerError
 
 Floats = NDArray[np.float32]
-ELEMENTS = 1 << 16
-"""Weights that one step holds: arrays of 256 kB stay in a core's cache and are not mapped anew each time."""
 HEAD = "lm_head.weight"
 NEXT = {"v_proj": "o_proj", "up_proj": "down_proj", "w3": "w2"}
 """Layers whose rows AWQ scales against the next one's columns."""
@@ -92,12 +91,6 @@ def _is_alike(layer: Layer, theirs: Survey) -> bool:
     return header is not None and header.dtype in FLOATS and header.shape == (layer.rows, layer.columns)
 
 
-def _steps(layer: Layer) -> Iterator[slice]:
-    rows = max(STEP, ELEMENTS // layer.columns // STEP * STEP)
-    for start in range(0, layer.rows, rows):
-        yield slice(start, min(start + rows, layer.rows))
-
-
 def _parts(layer: Layer, pair: Pair) -> dict[str, NDArray[np.generic]]:
     """The layer's stored tensors by their short names."""
     data = pair.mine.data
@@ -108,7 +101,7 @@ def _parts(layer: Layer, pair: Pair) -> dict[str, NDArray[np.generic]]:
 def _chunks(layer: Layer, pair: Pair) -> Iterator[tuple[slice, Floats, Floats]]:
     """Rows, the checkpoint's weights and the baseline's."""
     parts = _parts(layer, pair)
-    for rows in _steps(layer):
+    for rows in some_rows(layer.rows, layer.columns, STEP):
         theirs = pair.theirs.data.rows(f"{layer.module}.weight", rows)
         yield rows, rows_of(layer, parts, rows, pair.zero_step), theirs
 
@@ -186,10 +179,8 @@ def _difference(one: tuple[Survey, str], other: tuple[Survey, str]) -> float:
     """Of two tensors of one shape, relative to the second, some rows at a time."""
     (mine, name), (theirs, known) = one, other
     height, width = (*mine.facts.headers[name].shape, 1)[:2]
-    step = max(1, ELEMENTS // max(1, width))
     error = base = 0.0
-    for start in range(0, height, step):
-        rows = slice(start, min(start + step, height))
+    for rows in some_rows(height, width):
         wanted = theirs.data.rows(known, rows)
         with np.errstate(over="ignore", invalid="ignore"):
             difference = wanted - mine.data.rows(name, rows)

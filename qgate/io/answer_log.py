@@ -17,11 +17,10 @@ FILE = "answers.jsonl"
 
 
 class AnswerLog:
-    """Appends answers to `folder/answers.jsonl` and tells what is there already. Entering it drops a torn last line."""
+    """Appends answers to `folder/answers.jsonl`. Entering it drops a torn last line."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
-        self.done = {_parse(line, self.path).id for line in _whole_lines(self.path)}
 
     def __enter__(self) -> Self:
         with disk_errors(self.path):
@@ -34,7 +33,6 @@ class AnswerLog:
         with disk_errors(self.path):
             self._stream.write(answer.model_dump_json(exclude_defaults=True).encode() + b"\n")
             self._stream.flush()
-        self.done.add(answer.id)
 
     def __exit__(self, *_: object) -> None:
         with disk_errors(self.path):
@@ -44,6 +42,12 @@ class AnswerLog:
 def num_whole(folder: Path) -> int:
     """How many answers a log holds by now. It is left as it is, for another run may be writing it."""
     return sum(1 for _ in _whole_lines(folder / FILE))
+
+
+def whole_answers(folder: Path) -> Iterator[Answer]:
+    """Every answer that a log holds by now, in the order in which they came. Raises ArtefactError."""
+    path = folder / FILE
+    return (_parse(line, path) for line in _whole_lines(path))
 
 
 def read_answers(folder: Path) -> list[Answer]:

@@ -49,13 +49,12 @@ class Leases:
 
     def tell(self, given: Mapping[int, int]) -> None:
         """All that this run has given away now, by GPU. Raises StoreError."""
-        kept = {
-            owner: found
-            for owner, found in read_object(self._folder / FILE).items()
-            if owner != self._me and _lives(owner)
-        }
+        told = read_object(self._folder / FILE)
         mine = {str(index): size_bytes for index, size_bytes in given.items() if size_bytes}
-        write_text(self._folder / FILE, json.dumps(kept | ({self._me: mine} if mine else {})))
+        wanted = {owner: each for owner, each in told.items() if owner != self._me and _lives(owner)}
+        wanted |= {self._me: mine} if mine else {}
+        if wanted != told:  # who waits for room asks twice a second
+            write_text(self._folder / FILE, json.dumps(wanted))
 
 
 def _lives(owner: str) -> bool:

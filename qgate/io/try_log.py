@@ -17,7 +17,7 @@ from typing import Self
 
 from qgate.errors import ArtefactError
 from qgate.io import artefact
-from qgate.io.answer_log import AnswerLog, read_answers
+from qgate.io.answer_log import AnswerLog, whole_answers
 from qgate.io.files import alone, disk_errors
 from qgate.judge.observe import came
 from qgate.schemas.answers import Answer, EngineFacts
@@ -39,7 +39,7 @@ class TryLog:
         with ExitStack() as stack:
             stack.enter_context(alone(self.folder.with_suffix(".lock"), self._on_wait))
             self._log = stack.enter_context(AnswerLog(self.folder))
-            self.answers = {answer.id: answer for answer in read_answers(self.folder) if came(answer)}
+            self.answers = {answer.id: answer for answer in whole_answers(self.folder) if came(answer)}
             self._stack = stack.pop_all()
         return self
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qgate.errors import EngineError
-from qgate.io.answer_log import AnswerLog
+from qgate.io.answer_log import AnswerLog, whole_answers
 from qgate.ports import Session, Task
 from qgate.schemas.answers import GenerateRequest
 
@@ -16,12 +16,13 @@ def generate(session: Session, requests: Sequence[GenerateRequest], folder: Path
 
     Raises EngineError when the engine dies, hangs, or leaves a request unanswered; what came before is kept.
     """
-    log = AnswerLog(folder)
-    wanted = [request for request in requests if request.id not in log.done]
-    with log:
+    done = {answer.id for answer in whole_answers(folder)}
+    wanted = [request for request in requests if request.id not in done]
+    with AnswerLog(folder) as log:
         for answer in session.generate(wanted) if wanted else ():
             log.append(answer)
+            done.add(answer.id)
             task.advance()
-    missing = [request.id for request in requests if request.id not in log.done]
+    missing = [request.id for request in requests if request.id not in done]
     if missing:
         raise EngineError(f"{len(missing)} of {len(requests)} requests were left unanswered, the first is {missing[0]}")

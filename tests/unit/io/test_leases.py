@@ -9,6 +9,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
+from qgate.io.files import write_text
 from qgate.io.leases import FILE, Leases
 from qgate.rooms.berths import Berths
 from qgate.sizing.placement import Device, Need
@@ -56,6 +59,15 @@ def test_a_run_that_was_killed_holds_nothing(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
     assert str(70 * GIB) in (tmp_path / FILE).read_text()
     assert Leases(tmp_path).others() == {}
+
+
+def test_what_has_not_changed_is_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    monkeypatch.setattr("qgate.io.leases.write_text", lambda path, text: (written.append(text), write_text(path, text)))
+    mine = Leases(tmp_path)
+    for given in ({0: 5}, {0: 5}, {0: 6}, {}, {}):
+        mine.tell(given)
+    assert len(written) == 3
 
 
 def test_a_file_that_is_damaged_is_begun_anew(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ bundle around that.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from base64 import b64decode
 from collections.abc import Mapping
@@ -28,6 +29,8 @@ WHICH = "name the evidence.intoto.json of a run, or what `qgate sign` made of it
 class Evidence:
     """A statement, the very bytes that it was read from, and who signed them."""
 
+    sha256: str
+    """Of the whole file."""
     statement: Statement
     payload: bytes
     payload_type: str = PAYLOAD_TYPE
@@ -47,9 +50,10 @@ def read(path: Path) -> Evidence:
     if len(raw) > MAX_BYTES:
         raise ArtefactError(f"{path} is no evidence: it has more than {MAX_BYTES >> 20} MiB", advice=WHICH)
     value = _mapping(raw, path)
+    sha256 = hashlib.sha256(raw).hexdigest()
     envelope = value.get("dsseEnvelope", value)
     if not isinstance(envelope, dict) or "payload" not in envelope:
-        return Evidence(_statement(value, path), raw)
+        return Evidence(sha256, _statement(value, path), raw)
     try:
         payload = _bytes(envelope, "payload")
         signatures = tuple((str(each.get("keyid", "")), _bytes(each, "sig")) for each in envelope["signatures"])
@@ -57,7 +61,7 @@ def read(path: Path) -> Evidence:
         raise ArtefactError(f"the envelope in {path} is damaged: {error}", advice="fetch it again") from error
     kind = str(envelope.get("payloadType"))
     bundle = raw if "dsseEnvelope" in value else None
-    return Evidence(_statement(_mapping(payload, path), path), payload, kind, signatures, bundle)
+    return Evidence(sha256, _statement(_mapping(payload, path), path), payload, kind, signatures, bundle)
 
 
 def _bytes(fields: Mapping[str, Any], name: str) -> bytes:

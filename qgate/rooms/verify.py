@@ -8,7 +8,6 @@ from pathlib import Path
 from qgate.errors import CheckpointError, Refused
 from qgate.io import checkpoint as checkpoints
 from qgate.io import envelope, hashes, keyless, signing
-from qgate.io.files import sha256_file
 from qgate.judge.promotion import Demand, Promotion, weigh
 
 Signer = Path | keyless.Identity | None
@@ -30,7 +29,7 @@ def verify(folder: Path, evidence: Path, demand: Demand, now: datetime, signer: 
     if weighed.refusals or weighed.variant is None:
         reasons = "".join(f"\n  - {reason}" for reason in weighed.refusals)
         raise Refused(f"{folder} may not be promoted:{reasons}")
-    return Promotion(folder, weighed.variant, demand.tiers, found.statement, sha256_file(evidence), signature)
+    return Promotion(folder, weighed.variant, demand.tiers, found.statement, found.sha256, signature)
 
 
 def _signature(found: envelope.Evidence, signer: Signer) -> str:

@@ -5,6 +5,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -185,7 +186,7 @@ def test_an_edited_verdict(run: Promoted, tmp_path: Path) -> None:
     whole = _json(run.evidence)
     edited = envelope.read(run.evidence).payload.replace(b'"FAIL"', b'"PASS"')
     assert edited != envelope.read(run.evidence).payload
-    other, _ = signing.sign(envelope.Evidence(envelope.read(run.evidence).statement, edited), private)
+    other, _ = signing.sign(replace(envelope.read(run.evidence), payload=edited, signatures=()), private)
     run.evidence.write_text(json.dumps(whole | {"payload": other["payload"]}), encoding="utf-8")
     assert "it was edited after it was signed" in refusal(run, checkpoint=run.bad, signer=public)
 
@@ -198,7 +199,7 @@ def test_another_key(run: Promoted, tmp_path: Path) -> None:
 def test_a_signature_of_something_else(run: Promoted, tmp_path: Path) -> None:
     private, public = key_pair(tmp_path)
     bare = envelope.read(run.evidence)
-    signed, _ = signing.sign(envelope.Evidence(bare.statement, bare.payload, "text/plain"), private)
+    signed, _ = signing.sign(replace(bare, payload_type="text/plain"), private)
     run.evidence.write_text(json.dumps(signed), encoding="utf-8")
     assert "what was signed is a text/plain" in refusal(run, signer=public)
 

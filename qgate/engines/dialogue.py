@@ -63,7 +63,7 @@ class Dialogue:
 
         Raises DiedError, HungError, and after all the others EngineError, where some could not be had.
         """
-        scoring = _Scoring(self, secrets.token_hex(16))
+        scoring = _Scoring(self)
         failed: list[str] = []
         calls = (scoring.call(request) for request in requests)
         for reply in self.client.run(calls, budget=self.score_memory_bytes):
@@ -83,9 +83,8 @@ class Dialogue:
 class _Scoring:
     """One arm's scoring: remembers what each call in flight was about."""
 
-    def __init__(self, dialogue: Dialogue, salt: str):
+    def __init__(self, dialogue: Dialogue):
         self._dialogue = dialogue
-        self._salt = salt
         self._requests: dict[str, ScoreRequest] = {}
         self._prompts: dict[str, list[int]] = {}
 
@@ -101,12 +100,12 @@ class _Scoring:
 
     def _second(self, request: ScoreRequest, prompt: list[int]) -> Call:
         self._prompts[request.id] = prompt
-        ids = [*prompt, *request.completion_ids]
+        ids, salt = [*prompt, *request.completion_ids], secrets.token_hex(16)  # no prefix of another's is reused
         model, cost = self._dialogue.model, self._dialogue.score_cost_bytes(len(ids))
         if self._dialogue.tokens_in:
-            scored = wire.token_score_body(ids, request.top_k, model, cache_salt=self._salt)
+            scored = wire.token_score_body(ids, request.top_k, model, cache_salt=salt)
             return Call(request.id, wire.TOKENS_IN, scored, cost)
-        scored = wire.score_body(ids, request.top_k, model, cache_salt=self._salt)
+        scored = wire.score_body(ids, request.top_k, model, cache_salt=salt)
         return Call(request.id, "/v1/completions", scored, cost)
 
     def scores(self, reply: Reply) -> TokenScores:

@@ -103,4 +103,5 @@ def test_scores_after_given_tokens_ask_for_no_tokens() -> None:
         found = list(dialogue(stub).scores(asked))
     assert {request.path for request in stub.seen} == {"/v1/completions"}
     assert all(request.body["prompt"] == [9, 5, 6, 7] for request in stub.seen)
+    assert len({request.body["cache_salt"] for request in stub.seen}) == 2, "the prefix cache is off between them"
     assert {one.prompt_token_ids_sha256 for one in found} == {wire.ids_sha256([9])}

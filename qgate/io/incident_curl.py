@@ -19,29 +19,10 @@ from qgate.schemas.incident import CHAT, COMPLETION, Endpoint, Request
 
 DATA = frozenset({"-d", "--data", "--data-raw", "--data-binary", "--data-ascii", "--json"})
 SECRET_OPTIONS = frozenset(
-    {
-        "-u",
-        "--user",
-        "--oauth2-bearer",
-        "-b",
-        "--cookie",
-        "--proxy-user",
-        "-U",
-        "-E",
-        "--cert",
-        "--key",
-        "--pass",
-        "--tlsuser",
-        "--tlspassword",
-        "--proxy-tlsuser",
-        "--proxy-tlspassword",
-        "--proxy-header",
-        "--proxy-cert",
-        "--proxy-key",
-        "--proxy-pass",
-        "--socks5-gssapi-service",
-    }
-)
+    {"-u", "--user", "--oauth2-bearer", "-b", "--cookie", "--proxy-user", "-U", "-E", "--cert", "--key", "--pass",
+     "--tlsuser", "--tlspassword", "--proxy-tlsuser", "--proxy-tlspassword", "--proxy-header", "--proxy-cert",
+     "--proxy-key", "--proxy-pass", "--socks5-gssapi-service"}
+)  # fmt: skip
 SECRET_HEADERS = ("authorization", "cookie", "api-key", "apikey", "token", "secret", "proxy-authorization")
 WITH_VALUE = frozenset(
     {"-H", "--header", "-X", "--request", "-A", "--user-agent", "-e", "--referer", "-o", "--output", "-m", "--max-time",

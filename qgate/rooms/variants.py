@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from qgate.io import scripts
 from qgate.io.files import sha256_file
@@ -92,6 +91,4 @@ def variant_key(variant: Variant, job: VariantJob) -> str:
     files = {"worker": scripts.sha256(job.quantizer.worker)}
     if variant.calibration is not None and variant.calibration.file is not None:
         files["calibration"] = sha256_file(variant.calibration.file)
-    options: dict[str, Any] = job.options.model_dump(mode="json")
-    tool: Tool = job.tool
-    return quantize_key(job.baseline.digest, variant, options, tool.identity, files)
+    return quantize_key(job.baseline.digest, variant, job.options.model_dump(mode="json"), job.tool.identity, files)

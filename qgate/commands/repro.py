@@ -48,5 +48,6 @@ def _add(report: Repro, folder: Path) -> str:
     """Puts the request that the scripts send into the set."""
     added = evalset_add.add(folder, report, repro_script.request_of(report))
     what = f"with {added.item}" if added.is_new else f"which had {added.item} already"
-    items = "1 item" if added.num_items == 1 else f"{added.num_items} items"
-    return f"{added.name}@{added.version}: {items}, {what}; name it in a recipe by {folder}"
+    num = added.manifest.num_items
+    items = "1 item" if num == 1 else f"{num} items"
+    return f"{added.manifest.full_name}: {items}, {what}; name it in a recipe by {folder}"

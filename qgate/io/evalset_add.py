@@ -17,7 +17,7 @@ from qgate.io.evalsets import ITEMS, MANIFEST
 from qgate.io.files import write_text
 from qgate.judge.request_body import messages_of, sampling_of
 from qgate.schemas.base import canonical_json, content_key
-from qgate.schemas.evalset import Item
+from qgate.schemas.evalset import EvalsetManifest, Item
 from qgate.schemas.minimised import Body
 from qgate.schemas.repro import Repro
 
@@ -30,9 +30,7 @@ DIFFICULTY = 3
 class Added:
     """The set after it."""
 
-    name: str
-    version: int
-    num_items: int
+    manifest: EvalsetManifest
     item: str
     is_new: bool
     """False where the set had it already."""
@@ -44,18 +42,18 @@ def add(folder: Path, report: Repro, body: Body) -> Added:
     if not (folder / MANIFEST).is_file():
         _check_free(folder)
         make(folder, (canonical_json(value) + "\n").encode(), "the incident", Terms(DESCRIPTION, LICENSE))
-        return _added(folder, str(value["id"]), is_new=True)
+        return Added(evalsets.verify(folder), str(value["id"]), is_new=True)
     evalsets.verify(folder)
     path = folder / ITEMS
     data = path.read_bytes()
     item = Item.model_validate(value)
     for known in evalset_items.parse(data, str(path)):
         if known.messages == item.messages:
-            return _added(folder, known.id, is_new=False)
+            return Added(evalsets.verify(folder), known.id, is_new=False)
     line = canonical_json(item.model_dump(exclude_none=True))
     write_text(path, data.decode().rstrip("\n") + "\n" + line + "\n")
     evalsets.lock(folder)
-    return _added(folder, item.id, is_new=True)
+    return Added(evalsets.verify(folder), item.id, is_new=True)
 
 
 def _check_free(folder: Path) -> None:
@@ -65,11 +63,6 @@ def _check_free(folder: Path) -> None:
             f"{folder} is there already and is no evaluation set: it has no {MANIFEST}",
             advice="name a folder that is not there yet, or one that `qgate evalset` made",
         )
-
-
-def _added(folder: Path, item: str, *, is_new: bool) -> Added:
-    manifest = evalsets.verify(folder)
-    return Added(manifest.name, manifest.version, manifest.num_items, item, is_new)
 
 
 def _item(report: Repro, body: Body) -> dict[str, Any]:

@@ -9,6 +9,7 @@ Every sequence has a generator of its own and sees only its own logits, so its t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,15 +31,22 @@ class Sampler:
     prompt_ids: list[int]
     vocab_size: int
     generator: np.random.Generator = field(init=False)
-    _seen: Tensor | None = field(init=False, default=None)
-    _counts: Tensor | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.generator = np.random.Generator(np.random.PCG64(self.sampling["seed"]))
-        if self.has_penalties:
-            self._counts = torch.zeros(self.vocab_size)
-            self._seen = torch.zeros(self.vocab_size, dtype=torch.bool)
-            self._seen[self.prompt_ids] = True
+
+    # As large as the vocabulary, so not there before the first token: thousands of requests may be waiting.
+    @cached_property
+    def _counts(self) -> Tensor:
+        """How often each token stands in the text."""
+        return torch.zeros(self.vocab_size)
+
+    @cached_property
+    def _seen(self) -> Tensor:
+        """Whether each token stands in prompt or text."""
+        seen = torch.zeros(self.vocab_size, dtype=torch.bool)
+        seen[self.prompt_ids] = True
+        return seen
 
     @property
     def is_greedy(self) -> bool:
@@ -53,13 +61,13 @@ class Sampler:
 
     def remember(self, token: int) -> None:
         """Count a sampled token towards the penalties."""
-        if self._counts is not None and self._seen is not None:
+        if self.has_penalties:
             self._counts[token] += 1
             self._seen[token] = True
 
     def penalize(self, logits: Tensor) -> Tensor:
         """Logits [V] after the repetition penalty (prompt and text), then frequency and presence (text only)."""
-        if self._counts is None or self._seen is None:
+        if not self.has_penalties:
             return logits
         s = self.sampling
         factor = torch.where(logits > 0, 1.0 / s["repetition_penalty"], s["repetition_penalty"])

@@ -23,6 +23,8 @@ OPTIONS: dict[str, tuple[str, Any]] = {
     "kv-cache-dtype": ("kv_cache_dtype", str),
     "max-num-seqs": ("max_num_seqs", int),
     "max-num-batched-tokens": ("max_num_batched_tokens", int),
+    "api-server-count": ("api_servers", int),
+    "asc": ("api_servers", int),
 }
 SWITCHES: dict[str, tuple[str, bool]] = {
     "enforce-eager": ("enforce_eager", True),

@@ -18,7 +18,8 @@ from qgate.ports import ServeJob
 from qgate.schemas.base import Frozen
 from qgate.sizing.cache import text_config
 
-MODULE = "vllm.entrypoints.openai.api_server"
+ONE_SERVER, SEVERAL_SERVERS = "vllm.entrypoints.openai.api_server", "vllm.entrypoints.cli.main"
+"""Modules: the first ignores --api-server-count."""
 MAX_LOGPROBS = 20
 BERTH_FREE = 0.9
 """Share of a berth that must be free once the server's process has its CUDA context."""
@@ -29,7 +30,7 @@ OWN_ARGS = frozenset(
         "model", "host", "port", "uds", "api-key", "served-model-name", "dtype", "seed", "generation-config",
         "max-model-len", "max-logprobs", "max-num-seqs", "max-num-batched-tokens", "tensor-parallel-size",
         "pipeline-parallel-size", "gpu-memory-utilization", "kv-cache-memory-bytes", "kv-cache-dtype",
-        "enforce-eager", "enable-prefix-caching", "no-enable-prefix-caching",
+        "enforce-eager", "enable-prefix-caching", "no-enable-prefix-caching", "api-server-count",
     }
 )  # fmt: skip
 PASSED_ON = frozenset(
@@ -79,6 +80,11 @@ class VllmOptions(Frozen):
     )
     cuda_visible_devices: str | None = Field(default=None, description="GPUs, e.g. `0` or `0,1`; default: all")
     port: int | None = Field(default=None, ge=1024, le=65_535, description="Port of the server; default: a free one")
+    api_servers: int = Field(
+        default=1, ge=1,
+        description="Processes that read requests and write answers; one cannot keep the engine of a small model busy. "
+        "vLLM's CPU build has one",
+    )  # fmt: skip
     start_timeout_s: float = Field(default=1800.0, gt=0, description="Longest wait for the server to become ready")
     args: tuple[str, ...] = Field(default=(), description="Further arguments of the server, passed on as they are")
     env: dict[str, str] = Field(
@@ -101,7 +107,7 @@ def command(job: ServeJob, options: VllmOptions, port: int, lengths: tuple[int |
     """The server's command. `lengths`: --max-model-len and --max-num-batched-tokens, None for vLLM's own."""
     max_model_len, step_tokens = lengths
     words: list[object] = [
-        job.tool.python, "-m", MODULE, "--model", job.checkpoint, "--served-model-name", job.name,
+        job.tool.python, "-m", *_entry(job, options), "--served-model-name", job.name,
         "--host", "127.0.0.1", "--port", port, "--dtype", job.dtype, "--seed", 0, "--generation-config", "vllm",
         "--max-logprobs", MAX_LOGPROBS,
         "--tensor-parallel-size", options.tensor_parallel_size,
@@ -119,6 +125,13 @@ def command(job: ServeJob, options: VllmOptions, port: int, lengths: tuple[int |
     words += [word for name, value in optional.items() if value is not None for word in (name, value)]
     words += ["--enforce-eager"] if options.enforce_eager else []
     return [str(word) for word in (*words, *options.args)]
+
+
+def _entry(job: ServeJob, options: VllmOptions) -> tuple[object, ...]:
+    """The module to run, and the checkpoint in its words."""
+    if options.api_servers == 1:
+        return ONE_SERVER, "--model", job.checkpoint
+    return SEVERAL_SERVERS, "serve", job.checkpoint, "--api-server-count", options.api_servers
 
 
 def _memory_share(job: ServeJob, options: VllmOptions) -> float:

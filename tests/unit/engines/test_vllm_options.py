@@ -53,6 +53,14 @@ def test_options_reach_the_command(tmp_path: Path) -> None:
     assert found[-1] == "--trust-remote-code"
 
 
+def test_several_api_servers_need_another_command(tmp_path: Path) -> None:
+    found = words(tmp_path, VllmOptions(api_servers=4))
+    assert found[2:4] == ["vllm.entrypoints.cli.main", "serve"]
+    assert found[4] == value_of(words(tmp_path, VllmOptions()), "--model")
+    assert value_of(found, "--api-server-count") == "4"
+    assert "--model" not in found
+
+
 def test_servers_that_share_a_gpu_do_not_ask_for_all_of_it(tmp_path: Path) -> None:
     def share(**options: float) -> str:
         return value_of(words(tmp_path, VllmOptions.model_validate(options)), "--gpu-memory-utilization")
@@ -62,7 +70,9 @@ def test_servers_that_share_a_gpu_do_not_ask_for_all_of_it(tmp_path: Path) -> No
     assert share(kv_cache_memory_bytes=1 << 30, gpu_memory_utilization=0.4) == "0.4"
 
 
-@pytest.mark.parametrize("word", ["--api-key=x", "--port", "--max_model_len", "--generation-config"])
+@pytest.mark.parametrize(
+    "word", ["--api-key=x", "--port", "--max_model_len", "--generation-config", "--api-server-count"]
+)
 def test_args_may_not_take_what_is_ours(word: str) -> None:
     with pytest.raises(ValidationError, match="qgate sets it"):
         VllmOptions(args=(word,))

@@ -17,6 +17,7 @@ from qgate.errors import EngineError
 from qgate.io.calls import Reply
 from qgate.judge.request_body import cut_at_stop
 from qgate.schemas.answers import Answer, GenerateRequest, ScoreRequest, Status, TokenScores
+from qgate.schemas.incident import CHAT, COMPLETION
 
 TOKENS_IN = "/inference/v1/generate"
 """vLLM's tokens-in, tokens-out endpoint (0.26 and newer)."""
@@ -27,16 +28,13 @@ UNFINISHED = frozenset({"abort", "error"})
 MAX_STOPS = 4
 """Stop texts that OpenAI's own protocol takes; an answer is cut at the others once it is there."""
 UNREAD = ("system_fingerprint", "service_tier")
-
-
-CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 REPLACED = frozenset({"model", "stream", "stream_options", "n", "best_of", "seed"})
 """Fields of a verbatim body that a replay gives itself: one whole answer, from this server, with this seed."""
 
 
 def path(request: GenerateRequest) -> str:
     """Where the request goes."""
-    return CHAT if request.prompt is None else COMPLETIONS
+    return CHAT if request.prompt is None else COMPLETION
 
 
 def body_of(
@@ -126,13 +124,8 @@ def token_score_body(ids: Sequence[int], top_k: int, model: str, *, cache_salt: 
     times as long as all the rest (vllm/v1/engine/logprobs.py).
     """
     sampling = {"max_tokens": 1, "temperature": 0.0, "seed": 0, "prompt_logprobs": top_k, "detokenize": False}
-    return {
-        "model": model,
-        "token_ids": list(ids),
-        "sampling_params": sampling,
-        "stream": False,
-        "cache_salt": cache_salt,
-    }
+    asked = {"model": model, "token_ids": list(ids), "sampling_params": sampling}
+    return {**asked, "stream": False, "cache_salt": cache_salt}
 
 
 def ids_sha256(ids: Sequence[int]) -> str:
@@ -160,10 +153,8 @@ def _read(reply: Reply, body: dict[str, Any]) -> Answer:
     if reason in UNFINISHED:
         return _no_answer(reply, "error", f"the server gave the request up: finish_reason {reason}")
     usage = body.get("usage") or {}
-    token_ids, prompt_ids = (
-        choice.get("token_ids"),
-        body.get("prompt_token_ids") or choice.get("prompt_token_ids"),
-    )
+    token_ids = choice.get("token_ids")
+    prompt_ids = body.get("prompt_token_ids") or choice.get("prompt_token_ids")
     tool_calls = len(message.get("tool_calls") or ())
     text = message.get("content")
     return Answer(
@@ -204,9 +195,7 @@ def _logprobs(choice: dict[str, Any]) -> tuple[float | None, ...] | None:
     if (values := found.get("token_logprobs")) is not None:
         return tuple(_finite(value) for value in values)
     content = found.get("content")
-    if content is None:
-        return None
-    return tuple(_finite(entry.get("logprob")) for entry in content)
+    return None if content is None else tuple(_finite(entry.get("logprob")) for entry in content)
 
 
 def _finite(value: float | None) -> float | None:

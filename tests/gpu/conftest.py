@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from qgate.errors import EnvError
-from qgate.io import envs
 from qgate.ports import Tool
 from qgate.rooms.obtain import GGUF_LOCK, dequantize
 from qgate.schemas.recipe import GgufSource
 from tests.gpu.serving import GPUS
+from tests.tools import tool_or_skip
 
 GGUF = Path(__file__).parents[2] / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 CHOSEN = os.environ.get("QGATE_TEST_VLLM_PYTHON")
@@ -32,17 +31,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(reason)
 
 
-def _tool(spec: str) -> Tool:
-    try:
-        return envs.resolve(spec)
-    except EnvError as error:
-        pytest.skip(f"{error.message} ({error.advice})")
-
-
 @pytest.fixture(scope="session")
 def vllm_tool() -> Tool:
     """The locked environment `vllm`, or what QGATE_TEST_VLLM_PYTHON names."""
-    return _tool(CHOSEN or "vllm")
+    return tool_or_skip(CHOSEN or "vllm")
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +46,7 @@ def demo_model(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path
         pytest.skip(f"no {GGUF.name} in models/ (make model)")
     base = tmp_path_factory.getbasetemp()
     shared = base if worker_id == "master" else base.parent
-    folder, tool = shared / "demo-fp16", _tool(GGUF_LOCK)
+    folder, tool = shared / "demo-fp16", tool_or_skip(GGUF_LOCK)
     with FileLock(shared / "demo-fp16.lock"):
         if not folder.is_dir():
             made = shared / "demo-fp16-half"

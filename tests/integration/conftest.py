@@ -14,29 +14,22 @@ from pathlib import Path
 import pytest
 
 from qgate.commands.progress import QuietWatcher
-from qgate.errors import EnvError
-from qgate.io import env_build, envs, tensors
+from qgate.io import env_build, tensors
 from qgate.io.tensor_data import TensorData
 from qgate.ports import Tool
 from qgate.rooms.obtain import GGUF_LOCK, dequantize
 from qgate.schemas.recipe import GgufSource
+from tests.tools import tool_or_skip
 from tests.unit.tiny_checkpoint import write_safetensors
 
 SHORT = 2
 GGUF = Path(__file__).parents[2] / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
-def _tool(spec: str) -> Tool:
-    try:
-        return envs.resolve(spec)
-    except EnvError as error:
-        pytest.skip(f"{error.message} ({error.advice})")
-
-
 @pytest.fixture(scope="session")
 def vllm_tool() -> Tool:
     """vLLM for CPUs: the locked environment, or the python that QGATE_TEST_VLLM_PYTHON names."""
-    return _tool(os.environ.get("QGATE_TEST_VLLM_PYTHON", "vllm-cpu"))
+    return tool_or_skip(os.environ.get("QGATE_TEST_VLLM_PYTHON", "vllm-cpu"))
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +39,7 @@ def demo_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(named)
     if not GGUF.is_file():
         pytest.skip(f"no {GGUF.name} in models/ (make model)")
-    tool, folder = _tool(GGUF_LOCK), tmp_path_factory.mktemp("model")
+    tool, folder = tool_or_skip(GGUF_LOCK), tmp_path_factory.mktemp("model")
     (folder / "fp16").mkdir()
     dequantize(GgufSource(gguf=GGUF), "float16", tool, folder / "fp16", folder)
     return folder / "fp16"
@@ -79,6 +72,6 @@ def package_tool() -> Callable[[str], Tool]:
     def found(name: str) -> Tool:
         if os.environ.get("QGATE_TEST_ALL_ENVS"):
             return env_build.build(name, QuietWatcher())
-        return _tool(name)
+        return tool_or_skip(name)
 
     return found

@@ -5,19 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from qgate.errors import EnvError, QuantizeError
-from qgate.io import envs
+from qgate.errors import QuantizeError
 from qgate.rooms.quantize import DATASET_WORKER
 from qgate.rooms.working import work_off
+from tests.tools import tool_or_skip
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(600)]
 
 
 def chosen(tmp_path: Path, **said: object) -> list[dict[str, object]]:
-    try:
-        tool = envs.resolve("llmcompressor")
-    except EnvError as error:
-        pytest.skip(f"{error.message} ({error.advice})")
+    tool = tool_or_skip("llmcompressor")
     data = tmp_path / "data.jsonl"
     rows = [{"prose": f"text {number}" if number else ""} for number in range(9)]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -16,13 +16,14 @@ import pytest
 import yaml
 
 from qgate import pipeline, scorers
-from qgate.errors import EnvError, WorldError
-from qgate.io import envs, proc, recipe
+from qgate.errors import WorldError
+from qgate.io import proc, recipe
 from qgate.ports import Tool
 from qgate.rooms.tasks import WORKER
 from qgate.schemas.verdict import Verdict
 from qgate.scorers import checks
 from tests.integration.ifeval_cases import CASES, DIFFERENT, TEXTS
+from tests.tools import tool_or_skip
 from tests.unit.test_pipeline import Watcher
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
@@ -32,10 +33,7 @@ TASKS = HERE / "lm_eval_tasks"
 
 @pytest.fixture(scope="module")
 def tool() -> Tool:
-    try:
-        return envs.resolve("lm-eval")
-    except EnvError as error:
-        pytest.skip(f"{error.message} ({error.advice})")
+    return tool_or_skip("lm-eval")
 
 
 def work(tool: Tool, model: Path, folder: Path, **said: Any) -> dict[str, Any]:

@@ -7,11 +7,12 @@ import pytest
 from numpy.typing import NDArray
 
 from qgate.commands.progress import QuietWatcher
-from qgate.errors import EnvError, QuantizeError
-from qgate.io import checkpoint, envs, tensors
+from qgate.errors import QuantizeError
+from qgate.io import checkpoint, tensors
 from qgate.ports import Tool, load_quantizer
 from qgate.rooms.precheck import VariantJob, precheck
 from qgate.rooms.quantize import quantize
+from tests.tools import tool_or_skip
 from tests.unit.tiny_checkpoint import PLAIN, Entries, write_checkpoint, write_safetensors, write_sharded
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(300)]
@@ -20,10 +21,7 @@ Q_PROJ, DOWN = "model.layers.0.self_attn.q_proj.weight", "model.layers.0.mlp.dow
 
 @pytest.fixture(scope="module")
 def tool() -> Tool:
-    try:
-        return envs.resolve("llmcompressor")
-    except EnvError as error:
-        pytest.skip(f"{error.message} ({error.advice})")
+    return tool_or_skip("llmcompressor")
 
 
 def filled(entries: Entries) -> dict[str, bytes]:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from qgate.engines.transformers import WORKERS
-from qgate.errors import EnvError
-from qgate.io import envs, proc
+from qgate.io import proc
+from tests.tools import tool_or_skip
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(300)]
 CHECKPOINTS = Path(__file__).parents[1] / "golden" / "checkpoints"
@@ -32,10 +32,7 @@ FORMATS = sorted(
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    try:
-        tool = envs.resolve("llmcompressor")
-    except EnvError as error:
-        pytest.skip(f"{error.message} ({error.advice})")
+    tool = tool_or_skip("llmcompressor")
     work = tmp_path_factory.mktemp("packed")
     request = {"workers": str(WORKERS), "checkpoints": str(CHECKPOINTS), "formats": FORMATS, "scratch": str(work)}
     script = Path(__file__).with_name("packed_check.py")

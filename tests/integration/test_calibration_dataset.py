@@ -10,7 +10,7 @@ from qgate.rooms.quantize import DATASET_WORKER
 from qgate.rooms.working import work_off
 from tests.tools import tool_or_skip
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 
 
 def chosen(tmp_path: Path, **said: object) -> list[dict[str, object]]:

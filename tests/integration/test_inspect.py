@@ -15,7 +15,7 @@ from qgate.ports import Tool
 from qgate.rooms.inspect import inspect
 from tests.integration.conftest import SHORT
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 WORKERS = Path(__file__).parents[2] / "qgate" / "workers"
 QUANTIZATION = {"w_bit": 4, "q_group_size": 64, "zero_point": True, "version": "gemm"}
 

@@ -15,7 +15,7 @@ from qgate.inspection.kernels import Shape, choose
 from qgate.inspection.scheme import Scheme
 from qgate.ports import Tool
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 SIZES = [(4096, 4096), (960, 576), (576, 1536), (4036, 4096), (4096, 4080), (100, 64)]
 GRID = list(
     itertools.product(SIZES, [4, 8], [True, False], [None, 16, 32, 64, 128, 256], [True, False], [75, 80, 89, 90])

@@ -26,7 +26,7 @@ from tests.integration.ifeval_cases import CASES, DIFFERENT, TEXTS
 from tests.tools import tool_or_skip
 from tests.unit.test_pipeline import Watcher
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent
 TASKS = HERE / "lm_eval_tasks"
 

@@ -13,7 +13,7 @@ from qgate.engines.transformers import WORKERS
 from qgate.io import proc
 from tests.tools import tool_or_skip
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 CHECKPOINTS = Path(__file__).parents[1] / "golden" / "checkpoints"
 
 

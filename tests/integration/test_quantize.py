@@ -19,7 +19,7 @@ from qgate.schemas.recipe import Calibration
 from tests.integration.conftest import SHORT
 from tests.tools import tool_or_skip
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 GENERAL = Path(__file__).parents[2] / "recipes" / "calibration" / "general.jsonl"
 PROBE = """
 import json, sys

@@ -19,7 +19,7 @@ from qgate.io import envs
 from qgate.schemas.repro import Repro
 from tests import repro_bad_kernel, repro_causes, repro_run
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 QUESTION = "What is the capital of France?"
 ENGINE = "transformers"
 NOT_PARIS = {"scorer": {"name": "contains_all", "args": {"values": ["Paris"]}}}
@@ -100,8 +100,8 @@ def test_a_temperature_that_no_weights_stand(found: Found, w4a16: Path) -> None:
 
 def test_a_kernel_that_ends_its_loop_early(found: Found, w4a16: Path) -> None:
     report = found(
-        w4a16, repro_bad_kernel.NAME, request=repro_run.request(QUESTION, max_tokens=8), recognise=NOT_PARIS,
-        reference={"engine": ENGINE},
+        w4a16, repro_bad_kernel.NAME, request=repro_run.request(QUESTION, temperature=0.2, max_tokens=8),
+        recognise=NOT_PARIS, reference={"engine": ENGINE},
     )  # fmt: skip
     repro_run.only(report, "kernel_or_engine")
 

@@ -17,7 +17,7 @@ from qgate.rooms.swaps import WORKER
 from qgate.schemas.answers import Answer
 from tests.integration.test_transformers_engine import by_id, opened, tiny, tool
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 __all__ = ["tiny", "tool"]
 GREEDY = {"temperature": 0.0, "max_tokens": 12}
 

@@ -24,9 +24,9 @@ from qgate.io import server as server_module
 from qgate.ports import ServeJob, Session, Tool
 from qgate.schemas.answers import Answer, GenerateRequest, Sampling, ScoreRequest
 from qgate.schemas.evalset import Message
-from tests.processes import is_alive
+from tests.processes import is_alive, wait_for
 
-pytestmark = pytest.mark.heavy
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 ONE_THREAD = {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
 
 
@@ -91,7 +91,7 @@ def both(tmp_path_factory: pytest.TempPathFactory, vllm_tool: Tool, demo_model: 
     assert running
     for one in up.values():
         one.stack.close()
-    assert not running & set(psutil.pids())
+    wait_for(lambda: not any(is_alive(pid) for pid in running))
 
 
 @pytest.fixture
@@ -112,9 +112,12 @@ def test_records_what_decides_the_bytes(session: Session) -> None:
 
 
 def test_same_seed_same_text_and_other_seeds_other_text(session: Session) -> None:
-    asked = requests(4)
-    first, again = answers(session, asked), answers(session, asked)
-    other = answers(session, requests(4, seed=2))
+    def in_turn(asked: list[GenerateRequest]) -> dict[str, Answer]:
+        """Alone in every batch: which others are in it can change the last digits, and so a token."""
+        return {key: answer for one in asked for key, answer in answers(session, [one]).items()}
+
+    first, again = in_turn(requests(4)), in_turn(requests(4))
+    other = in_turn(requests(4, seed=2))
     assert {key: answer.token_ids for key, answer in first.items()} == {
         key: answer.token_ids for key, answer in again.items()
     }
@@ -168,7 +171,7 @@ def test_a_request_that_cannot_be_served_is_an_answer(session: Session) -> None:
 def test_a_hang_and_then_a_death_each_end_in_one_clear_message(both: dict[str, Up]) -> None:
     victim = both["victim"]
     leader = next(
-        process for process in psutil.Process().children()
+        process for process in filter(is_alive, psutil.Process().children())
         if "victim" in process.cmdline() and "vllm.entrypoints.openai.api_server" in process.cmdline()
     )  # fmt: skip
     os.killpg(leader.pid, signal.SIGSTOP)
@@ -182,10 +185,10 @@ def test_a_hang_and_then_a_death_each_end_in_one_clear_message(both: dict[str, U
     began = time.monotonic()
     with pytest.raises(DiedError, match=r"(?s)the vLLM server of victim was ended by SIGKILL.*\n  \| ") as caught:
         list(replies)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 100  # nobody waited for an answer, which may take 120 s
     assert "run the same command again" in (caught.value.advice or "")
     victim.stack.close()
-    assert not members & family()
+    wait_for(lambda: not any(is_alive(pid) for pid in members))
 
 
 def test_a_checkpoint_that_is_not_there_is_told_without_a_start(tmp_path: Path, vllm_tool: Tool) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from qgate.errors import CheckpointError
 from qgate.io.files import write_text
-from qgate.schemas.recipe import Calibration
+from qgate.schemas.recipe import Calibration, Variant
 
 ROLES = frozenset({"system", "user", "assistant"})
 
@@ -24,6 +25,14 @@ def choose(calibration: Calibration, target: Path) -> Path:
     chosen = random.Random(calibration.seed).sample(entries, calibration.num_samples)
     write_text(target, "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in chosen))
     return target
+
+
+def check_files(variants: Iterable[Variant]) -> None:
+    """Refuse files that cannot be used before the model is fetched, even where the algorithm needs none: a checkpoint is
+    named by their hash too. Raises CheckpointError."""
+    for variant in variants:
+        if variant.calibration is not None and variant.calibration.file is not None:
+            check(variant.calibration)
 
 
 def check(calibration: Calibration) -> list[dict[str, Any]]:

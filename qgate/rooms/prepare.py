@@ -25,6 +25,7 @@ from qgate.io.store import Store
 from qgate.io.task_files import AskedTasks
 from qgate.plan import EngineIdentity, Plan, plan
 from qgate.ports import NO_TOOL, Engine, Scorer, ServeJob, Sized, Tool, Watcher, load_engine
+from qgate.rooms import calibration
 from qgate.rooms.arms import Bench, Serving
 from qgate.rooms.berths import Berths
 from qgate.rooms.obtain import Shelf
@@ -153,8 +154,9 @@ class Prepared:
 
 
 def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher, find_tool: FindTool = envs.resolve) -> Prepared:
-    """Look up all that the recipe names. Raises EvalsetError, PluginError, EnvError, StoreError."""
+    """Look up all that the recipe names. Raises CheckpointError, EvalsetError, PluginError, EnvError, StoreError."""
     recipe = loaded.recipe
+    calibration.check_files(recipe.variants.values())
     engine = load_engine(recipe.engine.name)
     spec = recipe.engine.env or engine.lock
     tool = NO_TOOL if spec is None else find_tool(spec)

@@ -71,6 +71,19 @@ def test_without_the_environment_it_tells_what_it_can_and_ends_as_a_run_would(
     assert said.partition("GiB a GPU")[2].startswith(built.partition("GiB a GPU")[2]), "the same memory"
 
 
+@pytest.mark.parametrize("algorithm", ["rtn", "gptq"])
+def test_calibration_texts_that_are_not_there_are_told_before_the_model_is_fetched(
+    recipe: Path, capsys: pytest.CaptureFixture[str], algorithm: str
+) -> None:
+    made = {"quantizer": "llmcompressor", "options": {"scheme": "W8A8", "algorithm": algorithm}}
+    content = small(engine={"name": "vllm"}, variants={"w8a8": made | {"calibration": {"file": "nope.jsonl"}}})
+    content["model"] = {"gguf": "model.gguf"}
+    assert plan(write(recipe.parent, content)) == ExitCode.USER_ERROR
+    said = capsys.readouterr().err
+    assert "no calibration file at" in said
+    assert "nope.jsonl" in said
+
+
 def test_a_number_of_gpus_without_their_size_is_refused(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert plan(recipe, "--gpus", "2") == ExitCode.USER_ERROR
     assert "say how large they are too" in capsys.readouterr().err

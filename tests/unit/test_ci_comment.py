@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
+
+from tests.served import served
 
 SCRIPT = Path(__file__).parents[2] / "ci" / "comment.py"
 BOT = {"login": "github-actions[bot]", "type": "Bot"}
@@ -75,14 +76,8 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving() -> Iterator[Api]:
-    with Api() as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with served(server := Api()):
+        yield server
 
 
 @pytest.fixture

@@ -5,6 +5,9 @@
 All engines are loaded first, then each generates alone, by turns, `--repeats` times. qgate's side is what a run does: the
 engine's session, and every answer stored in the answer log as it comes. Both sides ignore EOS, so that both make the
 same number of tokens. Writes throughput.json after every measurement, and throughput.md at the end.
+
+`--also four:api_servers=4` adds qgate's side once more under that name, with other options of the engine or another
+`concurrency`; each is a server of its own.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from qgate.engines import vllm_log, wire
 from qgate.engines.vllm import ENGINE, VllmOptions
@@ -83,26 +88,28 @@ def ignoring_eos() -> Iterator[None]:
 
 
 class Ours:
-    """qgate's side of one case."""
+    """qgate's side of one case. `changes`: options of the engine, or `concurrency`, over the common ones."""
 
-    side = "qgate"
-
-    def __init__(self, case: str, model: Path, setting: Setting, folder: Path) -> None:
+    def __init__(
+        self, case: str, model: Path, setting: Setting, folder: Path, side: str, changes: dict[str, Any]
+    ) -> None:
         self._case, self._model, self._setting, self._folder = case, model, setting, folder
+        self.side, self._changes = side, dict(changes)
         self._session: Session | None = None
 
     def load(self, stack: ExitStack) -> None:
         """Start the server and send it a few requests."""
         setting, folder = self._setting, self._folder
         folder.mkdir(parents=True)
-        options = VllmOptions(
-            kv_cache_memory_bytes=setting.kv_cache_bytes, max_num_seqs=setting.max_num_seqs, env=setting.env,
-            max_num_batched_tokens=8192, enforce_eager=setting.eager,
-        )  # fmt: skip
+        common: dict[str, Any] = {
+            "kv_cache_memory_bytes": setting.kv_cache_bytes, "max_num_seqs": setting.max_num_seqs, "env": setting.env,
+            "max_num_batched_tokens": 8192, "enforce_eager": setting.eager,
+        }  # fmt: skip
+        concurrency = self._changes.pop("concurrency", setting.concurrency)
         job = ServeJob(
-            checkpoint=self._model, name=self._case, dtype="float16", options=options, tool=setting.tool,
-            concurrency=setting.concurrency, request_timeout_s=600.0, stall_timeout_s=120.0, repeatable=False,
-            max_model_len=setting.max_model_len, log=folder / "serve.log", work=folder,
+            checkpoint=self._model, name=self._case, dtype="float16", tool=setting.tool, concurrency=concurrency,
+            options=VllmOptions.model_validate(common | self._changes), request_timeout_s=600.0, stall_timeout_s=120.0,
+            repeatable=False, max_model_len=setting.max_model_len, log=folder / "serve.log", work=folder,
         )  # fmt: skip
         self._session = stack.enter_context(ENGINE.open(job))
         short = [
@@ -117,12 +124,13 @@ class Ours:
         assert self._session is not None
         asked, folder = self._setting.requests(), self._folder / f"arm-{number}"
         folder.mkdir()
-        began = time.perf_counter()
+        began, cpu_began_s = time.perf_counter(), time.process_time()
         generate(self._session, asked, folder, Notes())
-        wall_s = time.perf_counter() - began
+        wall_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began_s
         answers = read_answers(folder)
         return {
             "wall_s": wall_s,
+            "client_cpu_s": cpu_s,
             "num_tokens": sum(answer.completion_tokens or 0 for answer in answers),
             "num_answers": sum(answer.status == "truncated" for answer in answers),
             "prompts": sorted(answer.prompt_token_ids_sha256 or "" for answer in answers),
@@ -196,15 +204,21 @@ def load_all(sides: Sequence[Side], stack: ExitStack, at_once: int) -> float:
     return time.monotonic() - began
 
 
-def measure_all(cases: dict[str, tuple[Ours, Theirs]], repeats: int, page: throughput_page.Page) -> None:
-    """By turns: the one that goes first in one repeat goes second in the next."""
+def measure_all(cases: dict[str, list[Side]], repeats: int, page: throughput_page.Page) -> None:
+    """By turns: the one that goes first in one repeat goes last in the next."""
     for number in range(repeats):
-        for case, pair in cases.items():
-            for side in pair if number % 2 == 0 else pair[::-1]:
+        for case, sides in cases.items():
+            for side in sides if number % 2 == 0 else sides[::-1]:
                 found = side.measure(number)
                 page.add(case, side.side, found)
                 rate = found["num_tokens"] / found["wall_s"]
                 print(f"{case} · {side.side} · {number}: {rate:,.0f} tokens/s in {found['wall_s']:.1f} s", flush=True)
+
+
+def other_options(words: str) -> tuple[str, dict[str, Any]]:
+    """`four:api_servers=4,concurrency=1024` as a name and options."""
+    name, _, pairs = words.partition(":")
+    return name, {key: yaml.safe_load(value) for key, value in (pair.split("=", 1) for pair in pairs.split(","))}
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -221,6 +235,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--kv-cache-gib", type=float, default=6.0)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--at-once", type=int, default=8, help="engines that load at the same time")
+    parser.add_argument("--also", type=other_options, action="append", default=[], metavar="NAME:OPTION=VALUE,...")
     parser.add_argument("--eager", action="store_true")
     parser.add_argument("--variable", action="append", default=[], metavar="NAME=VALUE", help="of both sides' engines")
     return parser.parse_args(argv)
@@ -236,27 +251,29 @@ def main(argv: Sequence[str]) -> None:
     )  # fmt: skip
     given.out.mkdir(parents=True, exist_ok=True)
     models = {name: Path(path).absolute() for name, path in (case.split("=", 1) for case in given.cases)}
-    cases = {
-        name: (
-            Ours(name, path, setting, given.work / f"{name}-ours"),
+    ours: dict[str, dict[str, Any]] = {"qgate": {}, **dict(given.also)}
+    cases: dict[str, list[Side]] = {
+        name: [
+            *(Ours(name, path, setting, given.work / f"{name}-{side}", side, other) for side, other in ours.items()),
             Theirs(name, path, setting, given.work / f"{name}-llm"),
-        )
+        ]
         for name, path in models.items()
     }
     asked = {name: value for name, value in vars(given).items() if name not in {"out", "work", "cases"}}
     page = throughput_page.Page(given.out, asked | {"cases": list(models), "host": host.describe()})
     with ignoring_eos(), ExitStack() as stack:
-        page.head["load_s"] = load_all([side for pair in cases.values() for side in pair], stack, given.at_once)
-        print(f"{2 * len(cases)} engines loaded in {page.head['load_s']:.0f} s", flush=True)
-        for name, (ours, theirs) in cases.items():
+        sides = [side for several in cases.values() for side in several]
+        page.head["load_s"] = load_all(sides, stack, given.at_once)
+        print(f"{len(sides)} engines loaded in {page.head['load_s']:.0f} s", flush=True)
+        for name, several in cases.items():
             found = checkpoint.read(models[name], "model")
             page.cases[name] = {
                 "precision": found.precision, "num_parameters": found.num_parameters,
-                "weight_bytes": found.weight_bytes, "qgate": ours.facts(), "LLM.generate": theirs.facts(),
+                "weight_bytes": found.weight_bytes, **{side.side: side.facts() for side in several},
             }  # fmt: skip
         measure_all(cases, given.repeats, page)
-        for name, (ours, _) in cases.items():
-            page.cases[name]["qgate"] = ours.facts()
+        for name, several in cases.items():
+            page.cases[name] |= {side.side: side.facts() for side in several}
         page.write()
     print(page.markdown())
 

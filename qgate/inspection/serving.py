@@ -35,7 +35,7 @@ NO_FAST_KERNEL = Code(
     "no-fast-kernel",
     WARNING,
     breaks="only slow fallback kernels take the layer",
-    fix="choose a group size of 32, 64 or 128",
+    fix="choose a group size of 32, 64 or 128, and with AWQ zero points",
 )
 SPARSITY_CONFIG = Code(
     "sparsity-config",

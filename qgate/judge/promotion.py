@@ -136,8 +136,9 @@ def span(time: timedelta) -> str:
     """`45 days`, `7 hours` where it is less than two days, `12.5 minutes` where it is less than an hour, `8 seconds`."""
     if time >= timedelta(days=2):
         return f"{time.days} days"
-    if time >= timedelta(hours=1):
-        return f"{time.total_seconds() / 3600:.3g} hours"
-    if time >= timedelta(minutes=1):
-        return f"{time.total_seconds() / 60:.3g} minutes"
-    return f"{time.total_seconds():.0f} seconds"
+    seconds = time.total_seconds()
+    for unit, size in (("hour", 3600), ("minute", 60)):
+        if seconds >= size:
+            number = f"{seconds / size:.3g}"
+            return f"{number} {unit}" if number == "1" else f"{number} {unit}s"
+    return f"{seconds:.0f} seconds"

@@ -140,6 +140,7 @@ def test_age(run: Promoted) -> None:
     assert "too old: 45 days, and at most 30 days" in said
     finished = datetime.fromisoformat(json.loads(run.evidence.read_text())["predicate"]["finished_at"])
     assert "too old: 15 minutes, and" in refusal(run, minutes, now=finished + timedelta(minutes=15))
+    assert "too old: 1 hour, and" in refusal(run, minutes, now=finished + timedelta(hours=1))
     assert "dated in the future" in refusal(run, now=NOW - timedelta(days=1))
 
 

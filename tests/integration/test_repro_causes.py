@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
-from qgate.errors import EnvError
-from qgate.io import envs
 from qgate.schemas.repro import Repro
 from tests import repro_bad_kernel, repro_causes, repro_run
+from tests.tools import tool_or_skip
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 QUESTION = "What is the capital of France?"
@@ -29,10 +28,7 @@ NOT_PARIS = {"scorer": {"name": "contains_all", "args": {"values": ["Paris"]}}}
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """One store for all: what the unquantized model answered is asked for once."""
-    try:
-        envs.resolve("llmcompressor")
-    except EnvError as error:
-        pytest.skip(f"{error.message} ({error.advice})")
+    tool_or_skip("llmcompressor")
     folder = tmp_path_factory.mktemp("repro")
     with pytest.MonkeyPatch.context() as patch:
         repro_bad_kernel.install(patch)
@@ -100,10 +96,10 @@ def test_a_temperature_that_no_weights_stand(found: Found, w4a16: Path) -> None:
 
 def test_a_kernel_that_ends_its_loop_early(found: Found, w4a16: Path) -> None:
     report = found(
-        w4a16, repro_bad_kernel.NAME, request=repro_run.request(QUESTION, temperature=0.2, max_tokens=8),
-        recognise=NOT_PARIS, reference={"engine": ENGINE},
+        w4a16, repro_bad_kernel.NAME, request=repro_run.request(QUESTION, max_tokens=8), recognise=NOT_PARIS,
+        reference={"engine": ENGINE},
     )  # fmt: skip
-    repro_run.only(report, "kernel_or_engine")
+    repro_run.only(report, "kernel_or_engine", confidence="medium")  # all tries are one greedy answer
 
 
 def test_a_quantized_model_with_nothing_wrong_is_not_blamed(found: Found, w4a16: Path) -> None:

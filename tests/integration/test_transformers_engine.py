@@ -22,13 +22,14 @@ import psutil
 import pytest
 
 from qgate.engines.transformers import ENGINE, WORKERS, Options
-from qgate.errors import DiedError, EnvError, StartError
-from qgate.io import envs, proc
+from qgate.errors import DiedError, StartError
+from qgate.io import proc
 from qgate.ports import ServeJob, Session, Tool
 from qgate.schemas.answers import Answer, GenerateRequest, Sampling, ScoreRequest
 from qgate.schemas.evalset import Message
 from tests import engine_contract
 from tests.processes import is_alive, wait_for
+from tests.tools import tool_or_skip
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent
@@ -39,10 +40,7 @@ PROMPT_TOKENS = {"user": len("<|user|>"), "assistant": len("<|assistant|>")}
 
 @pytest.fixture(scope="module")
 def tool() -> Tool:
-    try:
-        return envs.resolve(os.environ.get("QGATE_TEST_LLMCOMPRESSOR_PYTHON", "llmcompressor"))
-    except EnvError as error:
-        pytest.skip(f"{error.message} ({error.advice})")
+    return tool_or_skip(os.environ.get("QGATE_TEST_LLMCOMPRESSOR_PYTHON", "llmcompressor"))
 
 
 @pytest.fixture(scope="module")

@@ -34,12 +34,12 @@ def found(results: Path, name: str, filed: dict[str, Any], *, calls: int | None 
     return repro.run(incident.load(path), results / "repro" / name, Store(results), QuietWatcher(), wishes).report
 
 
-def only(report: Repro, cause: str) -> None:
-    """Fails unless `cause` is named, with the experiment that shows it, and every other one is excluded or left open."""
+def only(report: Repro, cause: str, *, confidence: str = "high") -> None:
+    """Fails unless `cause` is named so surely, by the experiment that shows it, and all others are excluded or left open."""
     said = report.attribution
     states = {suspicion.cause: suspicion.state for suspicion in said.suspicions}
     assert set(states) == CAUSES
     assert said.cause == cause, said.summary
-    assert said.confidence == "high", said.would_raise
+    assert said.confidence == confidence, said.would_raise
     assert {name for name, state in states.items() if state == "shown"} == {cause}
     assert next(suspicion.because for suspicion in said.suspicions if suspicion.cause == cause) in said.summary

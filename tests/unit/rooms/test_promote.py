@@ -1,7 +1,7 @@
 """What a promotion writes: the policy that a deployer reads, and the model card that the hub reads."""
 
 import shlex
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from qgate.rooms.promote import promote
 from qgate.rooms.verify import verify
 from tests.unit.promoted import Promoted
 
-NOW = datetime.now(UTC)
+NOW = datetime.now(UTC) + timedelta(hours=12)
+"""After the run that is held against it, however long the tests before that run took."""
 
 
 def written(run: Promoted, tiers: tuple[str, ...] = ("chat",)) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from qgate.schemas.base import Frozen
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 NEUTRAL = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
 """Fields that OpenAI's own protocol lacks, and the values that leave them off."""
+ADDRESS = "check the server's address (`base_url`, or `url` of an incident)"
 NOTE = "qgate attached to a running server: which checkpoint, kernels and settings it serves is its owner's word"
 
 
@@ -146,7 +147,7 @@ def _model(client: Client, options: OpenAiOptions, name: str) -> dict[str, Any]:
     try:
         status, body = client.get("/v1/models")
     except EngineError as error:
-        advice = error.advice or "check engine.options.base_url, and that the server runs"
+        advice = error.advice or f"{ADDRESS}, and that the server runs"
         raise StartError(error.message, advice=advice) from error
     if status != 200:
         raise StartError(f"{name} does not list its models: HTTP {status}: {body[:300]}", advice=_advice(status))
@@ -163,7 +164,7 @@ def _model(client: Client, options: OpenAiOptions, name: str) -> dict[str, Any]:
 
 
 def _advice(status: int) -> str:
-    return "set engine.options.api_key_env" if status in {401, 403} else "check engine.options.base_url"
+    return "set `api_key_env` to the name of the variable that holds its key" if status in {401, 403} else ADDRESS
 
 
 def _vllm_version(client: Client) -> str | None:

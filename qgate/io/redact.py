@@ -18,7 +18,8 @@ _NAMES = re.compile(
     re.IGNORECASE,
 )
 _TEXTS = re.compile(
-    r"""(?P<keep>\bBearer\s+|\bBasic\s+|\b(?:api[_-]?key|password|secret)["']?\s*[:=]\s*["']?)[A-Za-z0-9._~+/=-]{8,}
+    r"""(?P<keep>\bBearer\s+|\bBasic\s+|\b(?:api[_-]?key|password|secret)["']?\s*[:=]\s*["']?
+        |[?&](?:sig|signature|key|x-(?:amz|goog)-(?:signature|credential|security-token)|[a-z_-]*token)=)[A-Za-z0-9._~+/=%-]{8,}
       | \bsk-[A-Za-z0-9_-]{16,}                                     # OpenAI and its like
       | \bhf_[A-Za-z0-9]{16,}                                       # Hugging Face
       | \bgh[pousr]_[A-Za-z0-9]{16,} | \bgithub_pat_[A-Za-z0-9_]{16,}

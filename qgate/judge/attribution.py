@@ -58,7 +58,8 @@ def attribute(case: Case) -> Attribution:
         return _undetermined(found, f"the server did not stay as it was ({told(changed[0])})")
     shown = [each for each in found if each.state == "shown"]
     if not shown:
-        return _undetermined(found, "no experiment shows a cause")
+        left = ", ".join(_name(each.cause) for each in found if each.state == "open")
+        return _undetermined(found, f"no experiment shows a cause; left are: {left}")
     top = shown[0]
     rivals = [each for each in found if each.cause in NEAREST[top.cause] and each.state != "excluded"]
     if rivals:
@@ -115,4 +116,4 @@ def _names(suspicions: Sequence[Suspicion]) -> str:
 
 
 def _name(cause: str) -> str:
-    return cause.replace("_", " ")
+    return "the model itself" if cause == "baseline_too" else cause.replace("_", " ")

@@ -6,7 +6,7 @@ A row is a length of the prompt, a column a temperature; a cell says how often r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from qgate.schemas.minimised import Rate, RateMap
 
@@ -17,15 +17,24 @@ _CELL_WIDTH, _CELL_HEIGHT, _LEFT, _TOP = 116, 34, 120, 44
 """Of the SVG, in pixels."""
 
 
-def as_text(rate_map: RateMap) -> str:
-    """The picture in plain text, longest prompts first, without a line end; nothing where there was no try."""
+def as_text(rate_map: RateMap, width: int | None = None) -> str:
+    """The picture in plain text, longest prompts first, without a line end; nothing where there was no try.
+
+    Where it would be wider than `width` characters, cells have no intervals.
+    """
+    picture = _as_text(rate_map, _cell)
+    too_wide = width is not None and any(len(line) > width for line in picture.splitlines())
+    return _as_text(rate_map, _short_cell) if too_wide else picture
+
+
+def _as_text(rate_map: RateMap, of: Callable[[Rate | None], str]) -> str:
     if not rate_map.cells:
         return ""
     cells = _by_place(rate_map)
     rows = [[CORNER, *(_temperature(value) for value in rate_map.temperatures)]]
     for row, (shortest, longest) in reversed(list(enumerate(rate_map.lengths))):
         found = [cells.get((row, column)) for column in range(len(rate_map.temperatures))]
-        rows.append([_length(shortest, longest), *(_cell(rate) for rate in found)])
+        rows.append([_length(shortest, longest), *(of(rate) for rate in found)])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join(lines)
@@ -71,6 +80,10 @@ def _cell(rate: Rate | None) -> str:
     if rate is None or rate.value is None:
         return EMPTY
     return f"{SHADES[round(rate.value * (len(SHADES) - 1))]} {_share(rate)}"
+
+
+def _short_cell(rate: Rate | None) -> str:
+    return _cell(rate).partition(" (")[0]
 
 
 def _share(rate: Rate) -> str:

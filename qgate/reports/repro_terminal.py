@@ -15,7 +15,7 @@ from qgate.reports.rate_picture import as_text
 from qgate.reports.visible import clip, one_line
 from qgate.schemas.repro import Repro
 
-EXAMPLE_CHARS = 210
+EXAMPLE_CHARS, PICTURE_WIDTH = 210, 78
 _STYLE = {"stays": "red", "gone": "green", "less often": "yellow", "not clear": "dim", "could not be run": "dim"}
 _STATE = {"shown": "bold red", "excluded": "dim", "open": "yellow"}
 
@@ -66,7 +66,7 @@ def _minimal(report: Repro) -> Iterator[RenderableType]:
     yield Padding(Text(clip(str(messages[-1].get("content")), 0, EXAMPLE_CHARS), "cyan"), (0, 0, 0, 2))
     for line in words.thresholds(found.thresholds):
         yield Text(f"  {line}")
-    if picture := as_text(found.rate_map):
+    if picture := as_text(found.rate_map, PICTURE_WIDTH):
         yield Padding(Text(picture), (1, 0, 1, 2))
 
 

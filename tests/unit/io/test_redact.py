@@ -11,7 +11,8 @@ from qgate.io.redact import REMOVED, redact, redact_words
     "text",
     [
         "see https://bob:hunter2!!@host/x", "key gsk_s3cr3tVALUE99aaaaaaaa", "npm_s3cr3tVALUE99aaaaaaaa",
-        "password: hunter22222", "Authorization: Bearer s3cr3tVALUE99",
+        "password: hunter22222", "Authorization: Bearer s3cr3tVALUE99", "http://h/x.png?w=1&sig=s3cr3t%2BVALUE",
+        "https://h/x?X-Amz-Signature=s3cr3tVALUE99",
     ],
 )  # fmt: skip
 def test_what_looks_like_a_secret_goes(text: str) -> None:
@@ -22,7 +23,9 @@ def test_what_looks_like_a_secret_goes(text: str) -> None:
     assert "s3cr3t" not in clean
 
 
-@pytest.mark.parametrize("text", ["http://127.0.0.1:8000/v1", "mail me at bob@host.example", "ratio 3:4 @ noon"])
+@pytest.mark.parametrize(
+    "text", ["http://127.0.0.1:8000/v1", "http://h/x?page=12345678", "mail me at bob@host.example", "ratio 3:4 @ noon"]
+)
 def test_addresses_without_a_password_stay(text: str) -> None:
     assert redact(text) == (text, 0)
 

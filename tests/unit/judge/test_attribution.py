@@ -196,6 +196,7 @@ def test_what_was_asked_and_told_nothing_is_not_asked_for_again() -> None:
     found = attribute(case(seen, filed=(2, 20)))
     assert found.cause == "undetermined"
     assert found.would_raise == (suspects.WANT_RATE,)
+    assert "left are: sampling, kernel or engine, the model itself, weights" in found.summary
 
 
 def test_a_baseline_that_fails_more_seldom_does_not_fail_alike() -> None:

@@ -26,6 +26,16 @@ def test_text_has_the_longest_on_top_and_an_interval_in_each_cell() -> None:
     ]
 
 
+def test_text_that_would_be_too_wide_has_no_intervals() -> None:
+    assert as_text(MAP, 52) == as_text(MAP)
+    assert as_text(MAP, 51).splitlines() == [
+        "characters  default  T 0      T 0.8",
+        "500–13000   ·        ·        ░ 30 %",
+        "70          ·        █ 100 %  ·",
+        "40–60       ·        ·          0 %",
+    ]
+
+
 def test_svg_is_well_formed_and_says_the_same() -> None:
     root = ElementTree.fromstring(as_svg(MAP))
     words = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]

@@ -50,6 +50,12 @@ TENSOR_TWICE = Code(
     breaks="which of both is loaded depends on the order of the files",
     fix="remove the file that does not belong to the model",
 )
+WEIGHTS_TWICE = Code(
+    "weights-twice",
+    WARNING,
+    breaks="transformers loads this file, vLLM those that the index names, and only those were looked at",
+    fix="remove the weights that do not belong to the model, or the index if it is this file",
+)
 WEIGHTS_PICKLED = Code(
     "weights-pickled",
     ERROR,
@@ -71,6 +77,7 @@ CODES = (
     INDEX_MISMATCH,
     INDEX_MISSING,
     TENSOR_TWICE,
+    WEIGHTS_TWICE,
     WEIGHTS_PICKLED,
     WEIGHTS_MISSING,
 )

@@ -13,6 +13,8 @@ from qgate.errors import CheckpointError
 from qgate.inspection.facts import ShardFault
 from qgate.io.tensors import INDEX, PICKLES, Tensor, is_shard, layout, weight_map
 
+WHOLE = "model.safetensors"
+"""What transformers loads wherever it is; vLLM loads the index's files where there is an index."""
 Found = tuple[dict[str, Tensor], tuple[ShardFault, ...]]
 
 
@@ -51,6 +53,8 @@ def _files(folder: Path, index: dict[str, str] | None, faults: list[ShardFault])
             ShardFault("shard-missing", name, f"{INDEX} names it, and there is no such file in the folder")
             for name in gone
         ]
+        if WHOLE not in wanted and (folder / WHOLE).is_file():
+            faults.append(ShardFault("weights-twice", WHOLE, f"{INDEX} stands beside it and names other files"))
         return [folder / name for name in wanted if name not in gone]
     found = sorted(folder.glob("*.safetensors"))
     pickles = [path.name for pattern in PICKLES for path in sorted(folder.glob(pattern))]

@@ -132,6 +132,15 @@ def in_two(*, gone: str | None = None, index: bool = True, moved: bool = False, 
     return plant
 
 
+def beside_an_older_save(opened: Opened) -> None:
+    """The index and shards of another save stand beside the one file."""
+    whole = opened.close() / "model.safetensors"
+    kept = whole.read_bytes()
+    opened.split()
+    whole.write_bytes(kept)
+    opened.close = lambda: opened.folder  # type: ignore[method-assign]
+
+
 def rewritten(change: Callable[[dict[str, Any], bytes], tuple[dict[str, Any], bytes]]) -> Plant:
     """The weight file with another header, or other bytes behind it."""
 
@@ -345,6 +354,7 @@ FAULTS = [
     Fault("index-mismatch", "int-quantized", in_two(moved=True)),
     Fault("index-missing", "int-quantized", in_two(index=False)),
     Fault("tensor-twice", "int-quantized", in_two(twice=True)),
+    Fault("weights-twice", "int-quantized", beside_an_older_save),
     Fault("weights-pickled", "gptq-v1", pickled),
     Fault("tensor-missing", "pack-quantized", drop(f"{FIRST}.weight_scale")),
     Fault("tensor-missing", "pack-quantized", drop(f"{FIRST}.weight_packed"), is_compared=False),

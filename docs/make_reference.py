@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from qgate.cli import parser
+from qgate.arguments import parser
 from qgate.errors import ExitCode, QgateError
 from qgate.judge.decide import NAMES
 from qgate.judge.defects import DEFECTS

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from qgate import pipeline
-from qgate.cli import parser
+from qgate.arguments import parser
 from qgate.io import recipe
 from qgate.rooms.tasks import ASKED, SCORED
 from tests.unit.promoted import key_pair

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from qgate import cli
+from qgate.arguments import parse, parser
 from qgate.errors import ExitCode
 from tests.processes import PATIENCE_S, wait_for
 from tests.unit.recipes import small, write
@@ -64,19 +65,19 @@ def test_options_are_pinned() -> None:
             for action in parser._actions
             if not isinstance(action, argparse._HelpAction)
         )
-        for name, parser in verbs(cli.parser())
+        for name, parser in verbs(parser())
     }
     assert found == PINNED
 
 
-@pytest.mark.parametrize("name", sorted({parser.get_default("target") for _, parser in verbs(cli.parser())}))
+@pytest.mark.parametrize("name", sorted({parser.get_default("target") for _, parser in verbs(parser())}))
 def test_every_verb_has_its_function(name: str) -> None:
     module, function = name.split(":")
     assert callable(getattr(__import__(module, fromlist=[function]), function))
 
 
 def test_help_imports_nothing_heavy() -> None:
-    code = "import sys; from qgate import cli; cli.parser().format_help(); print(*sys.modules)"
+    code = "import sys; from qgate import arguments, cli; arguments.parser().format_help(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "pydantic", "rich", "scipy", "yaml", "aiohttp"}.intersection(loaded)
 
@@ -95,12 +96,12 @@ def test_advice_is_shown_as_the_fix(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_two_words_are_one_verb(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.parse(["repro", "new", "a.yaml", "--log", "b"]).target == "qgate.commands.repro_new:new"
-    assert cli.parse(["repro", "newer.yaml"]).target == "qgate.commands.repro:repro"
+    assert parse(["repro", "new", "a.yaml", "--log", "b"]).target == "qgate.commands.repro_new:new"
+    assert parse(["repro", "newer.yaml"]).target == "qgate.commands.repro:repro"
     with pytest.raises(SystemExit):
-        cli.parse(["repro", "new", "--help"])
+        parse(["repro", "new", "--help"])
     assert capsys.readouterr().out.startswith("usage: qgate repro new ")
-    assert "repro-new" not in cli.parser().format_help()
+    assert "repro-new" not in parser().format_help()
 
 
 @pytest.mark.parametrize(
@@ -128,16 +129,14 @@ def test_an_unknown_option_is_told_with_the_verbs_own(capsys: pytest.CaptureFixt
 
 
 def test_every_argument_has_its_meaning() -> None:
-    bare = [
-        f"{name} {action.dest}" for name, verb in verbs(cli.parser()) for action in verb._actions if not action.help
-    ]
+    bare = [f"{name} {action.dest}" for name, verb in verbs(parser()) for action in verb._actions if not action.help]
     assert bare == []
 
 
 def test_every_default_is_told() -> None:
     silent = [
         f"{name} {action.dest}"
-        for name, verb in verbs(cli.parser())
+        for name, verb in verbs(parser())
         for action in verb._actions
         if action.option_strings and action.default not in (None, False, [], "", argparse.SUPPRESS)
         if "default: " not in str(action.help)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from qgate import cli
+from qgate.arguments import parse
 from qgate.io import recipe
 from qgate.schemas.recipe import Recipe
 from tests.unit.recipes import small, write
@@ -67,7 +67,7 @@ def test_there_are_commands_to_look_at() -> None:
 @by_page
 def test_every_command_parses(page: Path) -> None:
     for arguments in commands(page):
-        cli.parse(arguments)  # SystemExit where it does not
+        parse(arguments)  # SystemExit where it does not
 
 
 @by_page

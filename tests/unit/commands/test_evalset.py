@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from qgate.cli import parse
+from qgate.arguments import parse
 from qgate.commands import evalset
 from qgate.errors import EvalsetError, ExitCode, UserError
 from qgate.io import evalsets

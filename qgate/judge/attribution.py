@@ -58,8 +58,8 @@ def attribute(case: Case) -> Attribution:
         return _undetermined(found, f"the server did not stay as it was ({told(changed[0])})")
     shown = [each for each in found if each.state == "shown"]
     if not shown:
-        left = ", ".join(_name(each.cause) for each in found if each.state == "open")
-        return _undetermined(found, f"no experiment shows a cause; left are: {left}")
+        names = ", ".join(_name(each.cause) for each in found if each.state == "open")
+        return _undetermined(found, f"no experiment shows a cause; left are: {names}")
     top = shown[0]
     rivals = [each for each in found if each.cause in NEAREST[top.cause] and each.state != "excluded"]
     if rivals:

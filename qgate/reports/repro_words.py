@@ -23,12 +23,12 @@ CAUSES: dict[Cause, str] = {
 NEXT: dict[Cause, str] = {
     "weights": "serve another variant or the unquantized model meanwhile; quantize anew with other data, another scheme, or "
     "fewer layers",
-    "kernel_or_engine": "serve with what made it go (above) meanwhile, and file this with the engine",
+    "kernel_or_engine": "serve with what made it go (above) meanwhile, and file this with the engine's makers",
     "sampling": "lower the temperature: quantization is not to blame",
     "template_or_tokenizer": "put the baseline's chat template and tokenizer files into the checkpoint",
     "eos_or_configuration": "put the baseline's EOS tokens and generation_config.json into the checkpoint",
     "nondeterminism_under_load": "bound the requests in flight or serve with batch-invariant kernels meanwhile, and file this "
-    "with the engine",
+    "with the engine's makers",
     "baseline_too": "change the prompt, the sampling or the model: quantization is not to blame",
     "not_reproduced": "file more of how it was served when it happened, and what is wrong with the answer under `recognise`",
     "undetermined": "provide what is missing, and run the same command: answers are kept",

@@ -31,3 +31,9 @@ os.environ["no_proxy"] = ",".join(filter(None, (_AROUND, "127.0.0.1", "localhost
 def _no_sessions_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fake engine's draws depend on how many sessions a variant had: none of other tests."""
     monkeypatch.setattr(ENGINE, "_sessions", Counter())
+
+
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> None:
+    """Nor on those of fixtures that tests share, of which another worker of the suite sets up others before."""
+    if fixturedef.scope != "function":
+        ENGINE._sessions.clear()

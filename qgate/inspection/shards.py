@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from qgate.inspection.codes import ERROR, WARNING, Code
 from qgate.inspection.facts import Facts
+from qgate.inspection.scheme import quantization_of
 from qgate.schemas.inspection import Finding
 
 SHARD_MISSING = Code(
@@ -53,8 +55,8 @@ TENSOR_TWICE = Code(
 WEIGHTS_TWICE = Code(
     "weights-twice",
     WARNING,
-    breaks="transformers loads this file, vLLM those that the index names, and only those were looked at",
-    fix="remove the weights that do not belong to the model, or the index if it is this file",
+    breaks="engines load different weights: transformers model.safetensors, vLLM consolidated ones, else the index's",
+    fix="remove the weights that do not belong to the model, or the index that names them",
 )
 WEIGHTS_PICKLED = Code(
     "weights-pickled",
@@ -81,6 +83,8 @@ CODES = (
     WEIGHTS_PICKLED,
     WEIGHTS_MISSING,
 )
+CONSOLIDATED = re.compile(r"consolidated.*\.safetensors")
+"""Mistral's own form of a model; beside the unquantized one it is the same weights."""
 BY_NAME = {code.name: code for code in CODES}
 
 
@@ -90,3 +94,6 @@ def check(facts: Facts) -> Iterator[Finding]:
         faults = [fault for fault in facts.shard_faults if fault.code == name]
         if faults:
             yield code.at([fault.place for fault in faults], faults[0].detail)
+    consolidated = sorted(name for name in facts.files if CONSOLIDATED.fullmatch(name))
+    if consolidated and quantization_of(facts.config) is not None:
+        yield WEIGHTS_TWICE.at(consolidated, "vLLM takes them for the model, and only the others were looked at")

@@ -15,6 +15,8 @@ from qgate.io.tensors import INDEX, PICKLES, Tensor, is_shard, layout, weight_ma
 
 WHOLE = "model.safetensors"
 """What transformers loads wherever it is; vLLM loads the index's files where there is an index."""
+CONSOLIDATED = "consolidated*.safetensors"
+"""The same model under Mistral's own names, beside the weights that transformers reads."""
 Found = tuple[dict[str, Tensor], tuple[ShardFault, ...]]
 
 
@@ -57,6 +59,7 @@ def _files(folder: Path, index: dict[str, str] | None, faults: list[ShardFault])
             faults.append(ShardFault("weights-twice", WHOLE, f"{INDEX} stands beside it and names other files"))
         return [folder / name for name in wanted if name not in gone]
     found = sorted(folder.glob("*.safetensors"))
+    found = [path for path in found if not path.match(CONSOLIDATED)] or found
     pickles = [path.name for pattern in PICKLES for path in sorted(folder.glob(pattern))]
     if not found and pickles:
         faults += [ShardFault("weights-pickled", name, "the weights are there as pickles only") for name in pickles]

@@ -132,6 +132,12 @@ def in_two(*, gone: str | None = None, index: bool = True, moved: bool = False, 
     return plant
 
 
+def beside_consolidated(opened: Opened) -> None:
+    """The original in Mistral's own form, as its authors publish it too."""
+    weights = {"layers.0.attention.wq.weight": np.zeros((64, 64), np.float16)}
+    write(opened.folder / "consolidated.safetensors", weights, dict.fromkeys(weights, "F16"))
+
+
 def beside_an_older_save(opened: Opened) -> None:
     """The index and shards of another save stand beside the one file."""
     whole = opened.close() / "model.safetensors"
@@ -355,6 +361,7 @@ FAULTS = [
     Fault("index-missing", "int-quantized", in_two(index=False)),
     Fault("tensor-twice", "int-quantized", in_two(twice=True)),
     Fault("weights-twice", "int-quantized", beside_an_older_save),
+    Fault("weights-twice", "int-quantized", beside_consolidated),
     Fault("weights-pickled", "gptq-v1", pickled),
     Fault("tensor-missing", "pack-quantized", drop(f"{FIRST}.weight_scale")),
     Fault("tensor-missing", "pack-quantized", drop(f"{FIRST}.weight_packed"), is_compared=False),
@@ -570,6 +577,7 @@ HARMLESS: dict[str, tuple[str, Plant]] = {
     "a sparsity that was given up": (
         "int-quantized", config(quantization_config__sparsity_config={"format": "dense", "targets": []}),
     ),
+    "an unquantized model in two forms": ("baseline", beside_consolidated),
     "an adapter's config beside": ("gptq-v1", lambda o: (o.folder / "adapter_config.json").write_text("{}") and None),
 }  # fmt: skip
 

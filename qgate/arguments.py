@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from qgate import __version__
-from qgate.errors import ExitCode
+from qgate.parser import Parser
 
 EPILOG = """\
 exit codes: 0 every tier's default variant passes   1 a tier fails   2 the recipe or an argument is wrong
@@ -21,10 +21,9 @@ start here: qgate init recipe.yaml; qgate plan recipe.yaml; qgate run recipe.yam
 REPRO_NEW = "repro new"
 
 
-def _verb(parsers: Any, name: str, target: str | None, text: str) -> argparse.ArgumentParser:
-    """`target`: `module:function` below qgate.commands; None where it takes another word to be a verb."""
-    parser: argparse.ArgumentParser = parsers.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-    parser.set_defaults(target=target and f"qgate.commands.{target}", parser=parser)
+def _verb(parsers: Any, name: str, target: str | None, text: str) -> Parser:
+    parser: Parser = parsers.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    parser.calls(target)
     return parser
 
 
@@ -192,7 +191,7 @@ def _repro_verbs(verbs: Any) -> None:
     repro.add_argument("--quiet", action="store_true", help="one line per experiment, no progress")
     # Without `help` it is not in the list of verbs: to its user it is a part of `repro`.
     new = verbs.add_parser(REPRO_NEW, description="Make an incident file from a curl command, a log, a body or a run.")
-    new.set_defaults(target="qgate.commands.repro_new:new", parser=new)
+    new.calls("repro_new:new")
     _repro_new(new)
 
 
@@ -262,16 +261,16 @@ def _other_verbs(verbs: Any) -> None:
     )
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The whole command line; tests/unit/test_cli.py pins its options."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="qgate",
         description="Decides whether a quantized LLM checkpoint may be promoted, per serving interface.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"qgate {__version__}")
-    top.set_defaults(target=None, parser=top)
+    top.calls(None)
     verbs = top.add_subparsers(dest="verb", metavar="VERB")
     _recipe_verbs(verbs)
     _promotion_verbs(verbs)
@@ -283,13 +282,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Parsed words; without a verb, the help. `repro new` is one verb to argparse, which cannot have a verb where a
-    file's name may stand."""
+    """Parsed words. `repro new` is one verb to argparse, which cannot have a verb where a file's name may stand."""
     is_new = list(argv[:2]) == REPRO_NEW.split()
-    arguments, unknown = parser().parse_known_args([REPRO_NEW, *argv[2:]] if is_new else list(argv))
-    called: argparse.ArgumentParser = arguments.parser
-    if unknown:
-        called.error(f"unrecognized arguments: {' '.join(unknown)}")
-    if arguments.target is None:  # no job passes because the variable that held the verb was empty
-        called.exit(ExitCode.USER_ERROR, called.format_help())
-    return arguments
+    return parser().read([REPRO_NEW, *argv[2:]] if is_new else argv)

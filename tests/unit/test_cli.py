@@ -14,6 +14,7 @@ import pytest
 from qgate import cli
 from qgate.arguments import parse, parser
 from qgate.errors import ExitCode
+from qgate.parser import EXAMPLES
 from tests.processes import PATIENCE_S, wait_for
 from tests.unit.recipes import small, write
 from tests.unit.test_pipeline import made
@@ -121,11 +122,34 @@ def test_without_a_verb_there_is_help_and_no_success(
     assert said in capsys.readouterr().err
 
 
-def test_an_unknown_option_is_told_with_the_verbs_own(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "usage", "near"),
+    [
+        (["plam", "x.yaml"], "qgate", "; did you mean plan?"),
+        (["evalset", "stat", "x"], "qgate evalset", "; did you mean stats?"),
+        (["run", "x.yaml", "--fail-on", "failed"], "qgate run", "; did you mean fail?"),
+        (["run", "x.yaml", "--resluts=y"], "qgate run", "unrecognized arguments: --resluts=y; did you mean --results?"),
+        (["scan", "x", "--frobnicate"], "qgate scan", "unrecognized arguments: --frobnicate"),
+        (["xyzzy"], "qgate", ")"),
+    ],
+)
+def test_a_mistyped_word_gets_the_near_one(
+    capsys: pytest.CaptureFixture[str], words: list[str], usage: str, near: str
+) -> None:
     with pytest.raises(SystemExit) as caught:
-        cli.main(["scan", "x", "--resluts", "y"])
+        cli.main(words)
     assert caught.value.code == ExitCode.USER_ERROR
-    assert capsys.readouterr().err.startswith("usage: qgate scan [-h] file\n")
+    said = capsys.readouterr().err
+    assert said.startswith(f"usage: {usage} [-h]")
+    assert said.endswith(f"{near}\n")
+
+
+def test_every_verb_has_an_example_that_parses() -> None:
+    assert sorted(EXAMPLES) == sorted(PINNED)
+    for name, example in EXAMPLES.items():
+        parsed = parse([*name.split(), *example.split()])
+        assert parsed.parser.prog == f"qgate {name}"
+        assert f"qgate {name} {example}" in parsed.parser.format_help() or not example
 
 
 def test_every_argument_has_its_meaning() -> None:

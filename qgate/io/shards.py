@@ -11,12 +11,10 @@ from pathlib import Path
 
 from qgate.errors import CheckpointError
 from qgate.inspection.facts import ShardFault
-from qgate.io.tensors import INDEX, PICKLES, Tensor, is_shard, layout, weight_map
+from qgate.io.tensors import INDEX, PICKLES, Tensor, is_shard, layout, unnamed, weight_map
 
 WHOLE = "model.safetensors"
 """What transformers loads wherever it is; vLLM loads the index's files where there is an index."""
-CONSOLIDATED = "consolidated*.safetensors"
-"""The same model under Mistral's own names, beside the weights that transformers reads."""
 Found = tuple[dict[str, Tensor], tuple[ShardFault, ...]]
 
 
@@ -58,8 +56,7 @@ def _files(folder: Path, index: dict[str, str] | None, faults: list[ShardFault])
         if WHOLE not in wanted and (folder / WHOLE).is_file():
             faults.append(ShardFault("weights-twice", WHOLE, f"{INDEX} stands beside it and names other files"))
         return [folder / name for name in wanted if name not in gone]
-    found = sorted(folder.glob("*.safetensors"))
-    found = [path for path in found if not path.match(CONSOLIDATED)] or found
+    found = unnamed(folder)
     pickles = [path.name for pattern in PICKLES for path in sorted(folder.glob(pattern))]
     if not found and pickles:
         faults += [ShardFault("weights-pickled", name, "the weights are there as pickles only") for name in pickles]

@@ -77,12 +77,18 @@ def shards(folder: Path) -> list[Path]:
                 f"{folder} lacks {len(gone)} of {len(named)} weight files that {INDEX} names: {', '.join(gone[:3])}"
             )
         return [folder / name for name in named]
-    found = sorted(folder.glob("*.safetensors"))
+    found = unnamed(folder)
     if not found:
         raise _no_safetensors(folder)
     if len(found) > 1:
         raise _broken(f"{folder} has {len(found)} weight files and no {INDEX} that says which belong to the model")
     return found
+
+
+def unnamed(folder: Path) -> list[Path]:
+    """The weight files, sorted, where no index names them; Mistral's own form of a model only where it stands alone."""
+    found = sorted(folder.glob("*.safetensors"))
+    return [path for path in found if not path.match("consolidated*")] or found
 
 
 def is_shard(folder: Path, name: str) -> bool:

@@ -35,6 +35,17 @@ def test_a_plain_checkpoint_is_counted_and_hashed(tmp_path: Path) -> None:
     assert found.files.keys() == {"config.json", "model.safetensors", "tokenizer.json"}
 
 
+def test_mistrals_own_form_of_a_model_is_no_second_weight_file(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "m")
+    alone = checkpoint.read(folder, "baseline")
+    write_safetensors(folder / "consolidated.safetensors", {"layers.0.attention.wq.weight": ("BF16", (4, 4))})
+    beside = checkpoint.read(folder, "baseline")
+    assert beside.num_parameters == alone.num_parameters
+    assert "consolidated.safetensors" in beside.files, "it is a part of the checkpoint all the same"
+    (folder / "model.safetensors").unlink()
+    assert checkpoint.read(folder, "baseline").num_parameters == 16
+
+
 def test_the_digest_is_of_the_bytes_not_of_the_place(tmp_path: Path) -> None:
     first = checkpoint.read(write_checkpoint(tmp_path / "a"), "baseline")
     second = checkpoint.read(write_checkpoint(tmp_path / "b"), "other")

@@ -13,7 +13,7 @@ from qgate.judge.case import Case, told
 from qgate.judge.effects import ALPHA, WHOLE_SHARE, Count
 from qgate.judge.factors import AGAIN, AS_FILED
 from qgate.judge.suspects import WANT_TRIES, suspicions
-from qgate.schemas.repro import Attribution, Cause, Confidence, Suspect, Suspicion
+from qgate.schemas.repro import Attribution, Cause, Confidence, Experiment, Suspect, Suspicion
 
 NEAREST: Mapping[Suspect, tuple[Suspect, ...]] = {
     "template_or_tokenizer": ("eos_or_configuration",),
@@ -66,26 +66,41 @@ def attribute(case: Case) -> Attribution:
         why = f"{_name(top.cause)} looks likely, but nothing separates it from {_names(rivals)}"
         return _undetermined(found, why, first=rivals)
     left = [each for each in found if each is not top and each.state != "excluded"]
-    least = case.least_kept
-    partly = least is not None and least[1] <= WHOLE_SHARE
-    confidence: Confidence = "medium" if left or top.missing or partly else "high"
-    rest = [f"{WANT_TRIES} ({told(least[0])})"] if least is not None and partly else []
+    parts = [each for each in (_left_over(case, top), _not_whole(case)) if each is not None]
+    confidence: Confidence = "medium" if left or top.missing or parts else "high"
     return Attribution(
         cause=top.cause,
         confidence=confidence,
-        summary=f"{IN_WORDS[top.cause]} ({top.because}){_share(case)}",
+        summary=f"{IN_WORDS[top.cause]} ({top.because}){_share(case, top)}",
         suspicions=found,
-        would_raise=(*_missing([top, *left]), *rest),
+        would_raise=(*_missing([top, *left]), *(f"{WANT_TRIES} ({told(each)})" for each in parts)),
         alpha=ALPHA,
     )
 
 
-def _share(case: Case) -> str:
-    """How much of a failure that comes now and then is shown to have the cause: a second one may do the rest."""
-    if case.least_kept is None or not case.comes_and_goes:
-        return ""
-    found, share = case.least_kept
-    return f"; shown for at least {share:.0%} of the failures ({told(found)}), the rest may be chance or another cause"
+def _left_over(case: Case, top: Suspicion) -> Experiment | None:
+    """What the cause is shown by, where it was taken away and some tries fail all the same."""
+    gone = (each for each in case.by_key.values() if each.effect == "gone" and told(each) in top.because)
+    return next((each for each in gone if each.failures), None)
+
+
+def _not_whole(case: Case) -> Experiment | None:
+    """What clears a cause although more than half of the failures may be that cause's."""
+    least = case.least_kept
+    return None if least is None or least[1] > WHOLE_SHARE else least[0]
+
+
+def _share(case: Case, top: Suspicion) -> str:
+    """How much of a failure is shown to have the cause: a second one may do the rest."""
+    said = ""
+    if (over := _left_over(case, top)) is not None:
+        said = f"; {over.failures} of {over.tries} fail all the same: that part has another cause"
+    if case.least_kept is not None and case.comes_and_goes:
+        found, share = case.least_kept
+        said += (
+            f"; shown for at least {share:.0%} of the failures ({told(found)}), the rest may be chance or another cause"
+        )
+    return said
 
 
 def _not_reproduced(count: Count) -> Attribution:

@@ -23,6 +23,8 @@ ENOUGH_FAILURES = 8
 """Failures that reproduce an incident clearly: its rate is then known within a factor of about two."""
 GONE_SHARE, KEPT_SHARE = 0.34, 0.25
 """Gone: below a third of the filed rate for sure. Kept: above a quarter of it for sure."""
+PART_TRIES = ROUNDS[3]
+"""Tries from which on a fall that is neither is one of a part of the failures."""
 WHOLE_SHARE = 0.5
 """Kept whole: above half of it for sure, so that no other cause does the larger part."""
 
@@ -72,16 +74,20 @@ def p_of_fall(changed: Count, filed: Count) -> float:
     return float(fisher_exact(table, alternative="greater").pvalue)
 
 
+def _fell(changed: Count, filed: Count) -> bool:
+    return p_of_fall(changed, filed) < ALPHA / len(ROUNDS)
+
+
 def effect(changed: Count, filed: Count) -> Effect:
     """What the change did to the filed rate, where it is clear."""
     if not changed.tries or not filed.failures:
         return "unclear"
-    fell = p_of_fall(changed, filed) < ALPHA / len(ROUNDS)
+    fell = _fell(changed, filed)
     if fell and changed.high < GONE_SHARE * filed.rate:
         return "gone"
     if changed.low > KEPT_SHARE * filed.rate and not fell:
         return "kept"
-    return "less" if fell and changed.low > 0 and changed.tries >= ROUNDS[3] else "unclear"
+    return "less" if fell and changed.low > 0 and changed.tries >= PART_TRIES else "unclear"
 
 
 def is_whole(changed: Count, filed: Count) -> bool:
@@ -115,6 +121,8 @@ def wanted_as_filed(count: Count, rate: float) -> int:
 def wanted_changed(count: Count, filed: Count) -> int:
     """Tries to have next of a changed request: the number there is, where its effect is clear or will not become so."""
     most = most_tries(filed)
+    if count.tries and filed.failures and _fell(count, filed):
+        most = max(most, PART_TRIES)
     if count.tries >= most or (count.tries and effect(count, filed) != "unclear"):
         return count.tries
     return min(next_round(count.tries), most)

@@ -36,6 +36,7 @@ WANT_RATE = (
     "the request where it fails more often (the seed that failed, load, temperature): so few failures tell no fall"
 )
 WANT_TRIES = "more tries: of failures that come now and then, a part may have another cause"
+WANT_PARTS = "each of two causes by itself: with this change a part of the failures goes, and a part stays"
 WANT_KERNEL = "the same checkpoint in another engine (transformers), or its weights dequantized in this one"
 
 
@@ -72,7 +73,7 @@ def _wanted(case: Case, factor: str, experiment: str, arm: Arm = "candidate") ->
     effect = case.effect(factor, arm)
     if effect is None:
         return experiment
-    return WANT_RATE if effect == "unclear" else WANT_TRIES
+    return {"unclear": WANT_RATE, "less": WANT_PARTS}.get(effect, WANT_TRIES)
 
 
 def _template(case: Case, found: Found) -> Suspicion:

@@ -184,6 +184,19 @@ def test_one_greedy_answer_that_is_mended_is_not_sure(factor: str, temperature: 
     assert found.would_raise == (() if temperature else (suspects.WANT_SEEDS,))
 
 
+def test_what_fails_although_the_cause_was_taken_away_has_another_one() -> None:
+    found = attribute(case(CLEAN | {("engine:eager", "candidate"): (3, 64)}, filed=(60, 64)))
+    assert (found.cause, found.confidence) == ("kernel_or_engine", "medium")
+    assert "3 of 64 fail all the same: that part has another cause" in found.summary
+    assert "3 of 64 fail" in found.would_raise[0]
+
+
+def test_a_change_that_takes_a_part_of_the_failures_away_is_no_cause_alone() -> None:
+    found = attribute(case(CLEAN | {("reference_engine", "candidate"): (24, 64)}, filed=(60, 64)))
+    assert found.cause == "undetermined"
+    assert suspects.WANT_PARTS in found.would_raise
+
+
 def test_the_one_setting_is_named_rather_than_all_at_once() -> None:
     seen = CLEAN | {(factors.ALL_LEVERS, "candidate"): NEVER, ("engine:eager", "candidate"): NEVER}
     assert "the candidate engine:eager: 0 of 20 fail" in attribute(case(seen)).summary

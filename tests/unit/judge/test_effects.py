@@ -113,3 +113,10 @@ def _in_rounds(rng: np.random.Generator, rate: float, filed: Count) -> str:
         if found != "unclear" or tries >= most_tries(filed):
             break
     return found
+
+
+def test_a_fall_that_leaves_a_part_is_asked_until_it_is_clear_that_it_does() -> None:
+    filed, tries = Count(8, 8), [Count(4, 20), Count(7, 32), Count(20, 64)]
+    assert [wanted_changed(count, filed) for count in tries] == [32, 64, 64]
+    assert effect(tries[-1], filed) == "less"
+    assert wanted_changed(Count(18, 20), filed) == 20

@@ -2,8 +2,9 @@
 
 The packages differ in what they leave behind; a served checkpoint must not. Here: weight files under the names that
 transformers and vLLM look for; floats in the recipe's dtype; the output head of a model with tied embeddings not stored
-a second time; no bias that the model does not have; config.json as the model's own with a `quantization_config` that
-names no path of this machine; tokenizer, template and generation config byte for byte. Touches the disk.
+a second time; no bias that the model does not have; config.json as the model's own with the dtype that is stored and a
+`quantization_config` that names no path of this machine; tokenizer, template and generation config byte for byte.
+Touches the disk.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ def finish(saving: Saving, quantization: dict[str, Any]) -> list[str]:
         write_json(saving.output / INDEX, {"metadata": {}, "weight_map": where})
     if HEAD in where and config.get("tie_word_embeddings"):
         config["tie_word_embeddings"] = False
+    config["dtype" if "dtype" in config else "torch_dtype"] = str(saving.dtype).removeprefix("torch.")
     write_json(saving.output / "config.json", {**config, "quantization_config": without_paths(quantization)})
     carry(saving.source, saving.output)
     shutil.rmtree(saving.made)

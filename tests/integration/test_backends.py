@@ -5,6 +5,7 @@ Every workaround of a worker has a test here that fails on the day when the pack
 """
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,10 +55,12 @@ def made(
     return request.param, quantized(package, options, package_tool(package), texts, folder)
 
 
-def quantized(package: str, options: dict[str, Any], tool: Tool, texts: Path, folder: Path) -> Checkpoint:
+def quantized(
+    package: str, options: dict[str, Any], tool: Tool, texts: Path, folder: Path, model: Path = BASELINE
+) -> Checkpoint:
     quantizer = load_quantizer(package)
     calibration = Calibration(file=texts, num_samples=16, sequence_length=64)
-    baseline = checkpoint.read(BASELINE, "baseline")
+    baseline = checkpoint.read(model, "baseline")
     job = VariantJob("variant", quantizer, quantizer.options(**options), calibration, baseline, "float16", tool)
     precheck(job, folder)
     (folder / "out").mkdir()
@@ -86,6 +89,14 @@ def test_what_is_not_quantized_is_the_baseline_s(made: tuple[str, Checkpoint]) -
     assert config == original
     assert str(result.path.parents[1]) not in json.dumps(said), "no path of the machine that made it"
     assert result.num_parameters == before.num_parameters
+
+
+def test_the_config_names_the_type_that_is_stored(package_tool: ToolOf, texts: Path, tmp_path: Path) -> None:
+    model = shutil.copytree(BASELINE, tmp_path / "model")
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {"dtype": "bfloat16"}))
+    found = quantized("autogptq", {"group_size": 32}, package_tool("autogptq"), texts, tmp_path, model)
+    assert checkpoint.read_config(found.path)["dtype"] == "float16"
 
 
 def test_how_it_was_made_is_on_record(made: tuple[str, Checkpoint]) -> None:

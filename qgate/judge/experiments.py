@@ -57,8 +57,8 @@ def num_nonfinite(answers: Sequence[Answer]) -> int:
 
 
 def _example(tries: Sequence[Try]) -> Try | None:
-    """The first failed try, else the first, its text cut to what a reader needs."""
-    chosen = next((each for each in tries if each.failed), tries[0] if tries else None)
+    """The first failed try, else the first with any defect, else the first, its text cut to what a reader needs."""
+    chosen = min(tries, key=lambda each: (not each.failed, not each.defects), default=None)
     if chosen is None or chosen.text is None or len(chosen.text) <= EXAMPLE_CHARS:
         return chosen
     return chosen.model_copy(update={"text": chosen.text[:EXAMPLE_CHARS] + "…"})

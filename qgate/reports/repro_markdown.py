@@ -101,7 +101,8 @@ def _answer(report: Repro) -> str:
         return ""
     heading, example = shown
     text = visible((example.text or "")[:EXAMPLE_CHARS], keep_newlines=True)
-    said = f"seed {example.seed}, {example.finish_reason}" + (f": {example.why}" if example.why else "")
+    why = example.why or words.other_defects(report)
+    said = f"seed {example.seed}, {example.finish_reason}" + (f": {why}" if why else "")
     return f"## {heading}\n\n{escape(said)}\n\n{fence(text or '(empty)', 'text')}"
 
 

@@ -80,6 +80,8 @@ def _lines(report: Repro) -> Iterator[RenderableType]:
         said = ": ".join(filter(None, [seed, example.why]))
         yield Text(heading + (f" ({said}):" if said else ":"))
         yield Padding(Text(clip(example.text, 0, EXAMPLE_CHARS), "cyan"), (0, 0, 0, 2))
+    if other := words.other_defects(report):
+        yield Text(f"• {other}", "yellow")
     if report.attribution.would_raise:
         yield Text(f"Would settle more: {one_line('; '.join(report.attribution.would_raise))}")
     for line in (*words.refusals(report), *report.not_isolated, *report.notes):

@@ -104,6 +104,15 @@ def example(report: Repro) -> tuple[str, Try] | None:
     return ("What comes instead", found[0]) if found else None
 
 
+def other_defects(report: Repro) -> str:
+    """What to do where nothing failed as was looked for, and an answer is broken all the same."""
+    found = example(report)
+    if found is None or found[1].failed or not found[1].defects:
+        return ""
+    names = ", ".join(found[1].defects)
+    return f"it has a defect that was not looked for; where it is the failure: `recognise: {{defects: [{names}]}}`"
+
+
 def prompts(report: Repro) -> str:
     """Whether both arms read the same prompt."""
     hashes = [set(each.prompt_sha256) for each in report.experiments if each.factor == AS_FILED]

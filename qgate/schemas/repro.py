@@ -75,7 +75,9 @@ class Experiment(Frozen):
     distinct_texts: int = Field(default=0, ge=0)
     nonfinite: int = Field(default=0, ge=0, description="Answers with a log-probability that is not finite")
     key: str = Field(default="", description="Content key of what served it, in the store")
-    example: Try | None = Field(default=None, description="The first failed try, else the first")
+    example: Try | None = Field(
+        default=None, description="The first failed try, else the first with a defect, else the first"
+    )
     refused: str | None = Field(default=None, description="Why it could not be run")
 
     @property

@@ -152,6 +152,16 @@ def test_what_was_not_reproduced_shows_what_was_looked_for_and_what_came() -> No
     assert "TRIES, IN_FLIGHT = 0, 29, 1" in repro_script.make(made).python
 
 
+def test_a_defect_that_was_not_looked_for_is_pointed_out() -> None:
+    looping = Try(failed=False, text="no more " * 40, seed=0, finish_reason="length", defects=("repetition_loop",))
+    clear = report().experiments[0].model_copy(update={"failures": 0, "tries": 29, "low": 0.0, "example": looping})
+    made = report(experiments=(clear,))
+    said = "it has a defect that was not looked for; where it is the failure: `recognise: {defects: [repetition_loop]}`"
+    assert said in printed(made).replace("\n", " ")
+    assert "has a defect that was not looked for" in repro_markdown.render(made)
+    assert "not looked for" not in printed(report())
+
+
 def printed(made: Repro) -> str:
     console = Console(width=140, record=True, file=io.StringIO())
     console.print(repro_terminal.render(made, "left"))

@@ -226,10 +226,11 @@ def test_an_unknown_verb_is_a_user_error() -> None:
 HEEDING = """\
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from qgate.cli import main
 sys.exit(main(sys.argv[1:]))
 """
-"""What a shell starts in the background ignores SIGINT, and so would all that it starts: this heeds it."""
+"""What a shell starts in the background ignores SIGINT, what nohup starts SIGHUP, and so would all that these start."""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

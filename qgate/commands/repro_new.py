@@ -153,18 +153,14 @@ def _relative(path: Path, base: Path) -> Path:
 
 def _served(parsed: incident_curl.Parsed) -> Side:
     """The server that the command asked. Raises IncidentError where its address cannot be asked again."""
+    model = parsed.request.body.get("model")
     try:
-        return Side(url=parsed.base_url, model=_model(parsed.request.body))
+        return Side(url=parsed.base_url, **({"model": model} if isinstance(model, str) else {}))
     except ValidationError as error:
         raise IncidentError(
             f"the curl command's URL cannot be asked again: {reason(error)}",
             advice="put the address in place of a shell variable, or name what answered: --candidate CHECKPOINT_OR_URL",
         ) from error
-
-
-def _model(body: dict[str, Any]) -> str | None:
-    model = body.get("model")
-    return model if isinstance(model, str) else None
 
 
 def _frequency(text: str) -> Frequency:

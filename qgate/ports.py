@@ -182,6 +182,14 @@ class Sized(Protocol):
         """Tensor-parallel and pipeline-parallel size."""
 
 
+@runtime_checkable
+class Repeatable(Protocol):
+    """An engine that has kernels whose answers do not depend on what else is in the batch."""
+
+    def repeats(self, tool: Tool) -> bool:
+        """Whether they are there in `tool`."""
+
+
 Scorer = Callable[[str, dict[str, Any], str], float]
 """(answer text, arguments, language) → score in [0, 1]. Pure. Malformed answers score 0; bad arguments: ValueError."""
 

@@ -108,6 +108,10 @@ class VllmEngine:
         """The GPUs that are visible, with what is free on each; none for the CPU build."""
         return vllm_machine.devices(vllm_machine.look(tool))
 
+    def repeats(self, tool: Tool) -> bool:
+        """Its CPU build takes VLLM_BATCH_INVARIANT and does nothing with it (0.32)."""
+        return not vllm_machine.is_for_cpu(vllm_machine.look(tool).packages)
+
     def size(self, job: ServeJob, model: Model, device: Device | None) -> Ledger:
         """What a server of `model` takes, on GPUs like `device`. Raises CheckpointError."""
         return vllm_size.size(job, _options(job), model, vllm_size.as_gpu(device))

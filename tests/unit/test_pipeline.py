@@ -13,7 +13,7 @@ import pytest
 
 from qgate import pipeline
 from qgate.engines.fake import ENGINE
-from qgate.errors import EngineError, EvalsetError, ExitCode, StoreError
+from qgate.errors import EngineError, EvalsetError, ExitCode, RecipeError, StoreError
 from qgate.io import artefact, recipe
 from qgate.judge.verdict import judge
 from qgate.pipeline import Outcome
@@ -398,6 +398,12 @@ def test_one_set_under_two_names_is_refused_before_anything_runs(tmp_path: Path)
     manifest = tmp_path / "copy" / "evalset.yaml"
     manifest.write_text(manifest.read_text().replace("name: tiny", "name: copy"))
     with pytest.raises(EvalsetError, match=r"'./tiny' and './copy' are the same bytes"):
+        prepare(recipe.load(path), tmp_path / "results", Watcher())
+
+
+def test_repeatable_answers_are_not_asked_of_an_engine_that_ignores_it(tmp_path: Path) -> None:
+    path = made(tmp_path, engine__determinism="repeatable")
+    with pytest.raises(RecipeError, match=r"the engine fake has no batch-invariant kernels here"):
         prepare(recipe.load(path), tmp_path / "results", Watcher())
 
 

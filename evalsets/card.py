@@ -13,6 +13,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 
 import pyarrow.parquet as pq
 
@@ -58,7 +59,7 @@ def scores(items: tuple[Item, ...], texts: dict[str, str], by: str = "level") ->
     answered = tuple(item for item in items if item.id in texts)
     cells = grouped(answered, column, lambda item: score(item, texts[item.id]))
     columns = sorted({column(item) for item in answered}, key=lambda name: natural(name.removeprefix(f"{by} ")))
-    return table(cells, (*columns, "all"), lambda values: f"{sum(values) / len(values):.2f} ({len(values)})")
+    return table(cells, (*columns, "all"), lambda values: f"{fmean(values):.2f} ({len(values)})")
 
 
 def score(item: Item, text: str) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 
 from qgate.schemas.statement import JudgedVariant
 
@@ -45,7 +46,7 @@ def serve_command(variant: JudgedVariant) -> ServeCommand:
         judged_by = "nothing" if facts is None else f"the engine {facts.engine}"
         note = f"judged on {judged_by}, not on vLLM: this command was never judged"
         return ServeCommand(("--dtype", dtype, "--generation-config", "vllm"), {}, (note,))
-    words = facts.argv[facts.argv.index("-m") + 2 :]
+    words = tuple(dropwhile(lambda word: not word.startswith("--"), facts.argv))
     environment = {key: value for key, value in facts.env_vars.items() if key not in NOT_KEPT_VARIABLES}
     return ServeCommand(
         tuple(_kept(words)), environment, (f"judged on vLLM {facts.version}, {facts.device}", *_length(words))

@@ -39,6 +39,11 @@ def test_it_keeps_what_decides_an_answer_and_nothing_of_the_measuring() -> None:
     )
 
 
+def test_several_api_servers_are_kept() -> None:
+    one, several = (serve_command(judged(on_vllm(VllmOptions(api_servers=count)))).options for count in (1, 4))
+    assert several == ("--api-server-count", "4", *one)
+
+
 def test_variables_that_swap_kernels_are_kept() -> None:
     options = VllmOptions(model_runner="v1", cuda_visible_devices="1", env={"VLLM_USE_FLASHINFER_SAMPLER": "0"})
     assert serve_command(judged(on_vllm(options, repeatable=True))).environment == {

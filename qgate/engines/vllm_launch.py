@@ -37,7 +37,10 @@ LEFT_OUT = frozenset(
      "max-logprobs", "hf-token", "download-dir", "uvicorn-log-level"}
 )  # fmt: skip
 """With a value; says where the server listens or what it is called, or is qgate's own, or a secret."""
-HEAD = frozenset({"vllm", "serve", "-m", "vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server"})
+HEAD = frozenset(
+    {"vllm", "serve", "-m", "vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server",
+     "vllm.entrypoints.cli.main"}
+)  # fmt: skip
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _SIZES = {"k": 1000, "m": 1000**2, "g": 1000**3, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 

@@ -63,6 +63,20 @@ def test_repeatable_answers_do_not_depend_on_the_load(tmp_path: Path, vllm_tool:
     assert any("batch-invariant" in note for note in facts.notes)
 
 
+@pytest.mark.gpu
+def test_several_api_servers_share_one_engine(tmp_path: Path, vllm_tool: Tool, demo_model: Path) -> None:
+    before = family()
+    job = serve_job(tmp_path / "w", vllm_tool, demo_model, options={"api_servers": 2})
+    with ENGINE.open(job) as session:
+        found = list(session.generate(requests(64, max_tokens=8)))
+        assert "--api-server-count" in session.facts.argv
+    assert {answer.status for answer in found} <= {"ok", "truncated"}
+    told = session.facts.details["generation_tokens"]
+    assert told > 0.75 * sum(answer.completion_tokens or 0 for answer in found), "/metrics counts for both"
+    assert session.facts.kernels["model_runner"] in {"v1", "v2"}
+    assert not family() - before
+
+
 def test_a_server_that_is_left_frees_the_gpu_at_once(tmp_path: Path, vllm_tool: Tool, demo_model: Path) -> None:
     before = family()
     with ENGINE.open(serve_job(tmp_path / "w", vllm_tool, demo_model)) as session:

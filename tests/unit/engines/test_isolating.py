@@ -44,6 +44,7 @@ def test_every_engine_has_levers_and_a_stranger_has_none() -> None:
          {"max_num_batched_tokens": 8192, "gpu_memory_utilization": 0.5}),
         ("/opt/v/bin/python3.12 -m vllm.entrypoints.openai.api_server --model m --quantization awq --port 9",
          {"args": ("--quantization", "awq")}),
+        ("python -m vllm.entrypoints.cli.main serve m --api-server-count=4", {"api_servers": 4}),
         ("VLLM_X=1 vllm serve m --trust-remote-code", {"env": {"VLLM_X": "1"}, "args": ("--trust-remote-code",)}),
         ("", {}),
     ],

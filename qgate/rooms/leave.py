@@ -100,6 +100,9 @@ def _notes(found: Found) -> list[str]:
     """What a reader must know of how it was asked."""
     incident, lab = found.loaded.written, found.lab
     notes = list(lab.notes)
+    filed = lab.experiments[0]
+    if filed.failures and filed.temperature == 0 and filed.distinct_texts == 1:
+        notes.append(f"all {filed.tries} tries as filed are one greedy answer: nothing is known of other prompts")
     if num := incident.secrets_removed:
         notes.append(f"taken out of the incident: {num} secret{'s' if num > 1 else ''}")
     missing = left_out(incident.request.body)

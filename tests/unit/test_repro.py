@@ -142,6 +142,7 @@ def test_weights_that_overflow_in_float16_alone_are_not_to_blame(dtype: str, tem
         assert (said.cause, said.confidence) == ("kernel_or_engine", "high" if temperature else "medium"), said.summary
         assert "too narrow" in said.summary
         assert said.would_raise == (() if temperature else (suspects.WANT_SEEDS,))
+        assert any("are one greedy answer" in note for note in report.notes) == (temperature == 0)
 
 
 def test_weights_that_fail_in_float16_are_sure_only_where_a_wider_range_leaves_the_failure(bench: Bench) -> None:

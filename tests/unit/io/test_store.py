@@ -82,6 +82,7 @@ def test_damaged_objects_are_made_again(tmp_path: Path, damage: str) -> None:
 
 
 def test_large_files_are_hashed_once_and_again_when_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QGATE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("qgate.io.store.AFRESH_BYTES", 0)
     hashed: list[str] = []
     monkeypatch.setattr("qgate.io.hashes.sha256_file", lambda path: hashed.append(path.name) or sha256_file(path))

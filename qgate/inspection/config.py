@@ -160,7 +160,7 @@ def _against(facts: Facts, baseline: Facts) -> Iterator[Finding]:
             yield code.at(
                 [f"config.json: {name}" for name in differing], f"{first} is {mine}, the baseline's is {theirs}"
             )
-    if lost := _lost(facts.config, baseline.config, renamed(facts, baseline).values()):
+    if lost := _lost(facts.text_config, baseline.config, renamed(facts, baseline).values()):
         detail = f"{lost[0]} is not said, the baseline's is {baseline.config[lost[0]]}"
         yield CONFIG_DIFFERS.at([f"config.json: {name}" for name in lost], detail)
     lengths = [_length(side) for side in (facts, baseline)]
@@ -179,12 +179,12 @@ def _against(facts: Facts, baseline: Facts) -> Iterator[Finding]:
 
 
 def _lost(mine: Mapping[str, Any], theirs: Mapping[str, Any], renamed: Iterable[str]) -> list[str]:
-    """Fields of the baseline that are gone, unless what it says is what their absence means."""
+    """Fields of the baseline that are gone, from `text_config` too, unless what it says is what their absence means."""
     heads, hidden = theirs.get("num_attention_heads"), theirs.get("hidden_size")
     width = hidden / heads if isinstance(heads, int) and isinstance(hidden, int) and heads else None
     absent = {"num_key_value_heads": heads, "head_dim": width}
     gone = [name for name in LASTING if name not in mine and name not in renamed]
-    return [name for name in gone if theirs.get(name) not in {None, absent.get(name)}]
+    return [name for name in gone if theirs.get(name) not in (None, absent.get(name))]
 
 
 def _length(facts: Facts) -> int | None:

@@ -269,6 +269,14 @@ def another_beginning(opened: Opened) -> None:
     opened.json("tokenizer_config.json", add_bos_token=True)
 
 
+def nested(opened: Opened) -> None:
+    """The language model's fields in `text_config`, where transformers 5 writes those that older ones left on top."""
+    path = opened.folder / "config.json"
+    inner = json.loads(path.read_text())
+    outer = {name: inner.pop(name) for name in ("architectures", "quantization_config")}
+    path.write_text(json.dumps(outer | {"model_type": inner["model_type"], "text_config": inner}))
+
+
 def index_that_says_a_name_twice(last_is_right: bool) -> Plant:
     def plant(opened: Opened) -> None:
         opened.split()
@@ -485,6 +493,7 @@ FAULTS = [
     Fault("config-differs", "gptq-v1", config(hidden_act="gelu")),
     Fault("config-differs", "gptq-v1", config(hidden_act=...)),
     Fault("config-differs", "gptq-v1", config(rms_norm_eps=...)),
+    Fault("config-differs", "baseline", config(architectures=...)),
     Fault("config-shape-differs", "gptq-v1", config(num_attention_heads=8)),
     Fault("rope-differs", "gptq-v1", config(rope_parameters={"rope_theta": 10000.0, "rope_type": "default"})),
     Fault("rope-differs", "gptq-v1", config(rope_theta=10000.0)),
@@ -562,6 +571,7 @@ HARMLESS: dict[str, tuple[str, Plant]] = {
     ),
     "no token to pad with": ("gptq-v1", change("generation_config.json", pad_token_id=None)),
     "fields whose absence means what the baseline says": ("gptq-v1", config(num_key_value_heads=..., head_dim=...)),
+    "fields in another part of config.json": ("gptq-v1", nested),
     "a tokenizer's limit beyond the model's": ("gptq-v1", change("tokenizer_config.json", model_max_length=4096)),
     "two tokens that end an answer, one of them in config.json": (
         "gptq-v1", both(config(eos_token_id=[256, 10]), change("generation_config.json", eos_token_id=256)),

@@ -86,8 +86,9 @@ AWQ_RATIOS = (1.4, 2.0)
 """Of the error to what rounding alone costs. Clipping brings AutoAWQ to 1.14 at most, limits that were looked for on one
 short text GPTQModel to 2.0, AutoAWQ's fault on CPUs comes to 2.9."""
 DRIFT_LEAST = 0.05
-"""Drift of scales beyond both this and what rounding costs is none of rounding's: GPTQ comes to 0.04 of SmolLM2's layers in
-4 bits, to 0.001 in 8; scales of q and k that were swapped to 0.12."""
+"""Drift of scales beyond this, what rounding costs, and the square of the error is none of a quantizer's: an error that is
+independent of the weights, as GPTQ's, comes to its square. That is 0.04 in SmolLM2's layers in 4 bits, 0.001 in 8; scales
+of q and k that were swapped come to 0.12."""
 FOLDED_SPREAD, FOLDED_AGREEMENT = 0.01, 0.05
 """Scales vary by more than the first (as logarithm) and cancel to within the second, where they were moved."""
 
@@ -214,7 +215,7 @@ def check(errors: Sequence[LayerError], layers: Iterable[Layer]) -> Iterator[Fin
 
 def _has_drifted(error: LayerError, scheme: Scheme) -> bool:
     """In 2 bits GPTQ's own error, which no row's factor would leave as it is, is too large for a word on scales."""
-    limit = max(DRIFT_LEAST, error.rounding_error or 0.0)
+    limit = max(DRIFT_LEAST, error.rounding_error or 0.0, error.relative_error**2)
     return scheme.bits > 2 and error.scale_drift is not None and error.scale_drift > limit
 
 

@@ -16,10 +16,11 @@ _LETTERS = r"A-ZА-Я\u0600-\u06ff\u0e00-\u0e7f'"
 _CLAIMS = (
     "IS|IT'S|OPTION|CHOOSE|PICK|GO WITH|是|为|選|选|择|擇|は|ОТВЕТ|ВАРИАНТ|ES(?: LA)?|OPCI[OÓ]N|คือ|ข้อ|ตอบ|هي|هو|الخيار"
 )
-_DENIED = r"(?<![不非因])(?<!\bNO )(?<!\bNOT )"  # 不是B, 因为B, no es B, not choose B
+_DENIED = r"(?<![不非因])(?<!不[应應能会會])(?<!\bNO )(?<!NOT )(?<!N'T )"  # 不是B, 因为B, no es B, cannot choose B
+_OPTION = "(?:选项|選項)?"  # B选项
 _CONFIRMS = (
-    "IS (?:THE )?(?:CORRECT|RIGHT|ANSWER)|(?:是|は)?(?:正确|正確|对的|正しい)|が正|选项|選項|ES (?:LA )?CORRECT|ВЕРН|ПРАВИЛЬН|"
-    "ถูก|صحيح"
+    f"IS (?:THE )?(?:CORRECT|RIGHT|ANSWER)|{_OPTION}(?:是|は)?(?:正确|正確|对的|正しい)|が正(?!しくな|解で[はも]な|解じゃ)|"
+    "ES (?:LA )?CORRECT|ВЕРН|ПРАВИЛЬН|ถูก|صحيح"
 )
 _ARTICLE = r"(?<=[AАВ])[ ][A-ZА-Я]"  # `is a lamp`, `в саду`: a word of the sentence, no letter of an option
 _LOOKALIKES = str.maketrans("АВСЕН", "ABCEH")
@@ -77,18 +78,17 @@ def _lettered(text: str, letters: str) -> str | None:
     folded = {normalise(letter).upper(): letter for letter in letters}
     one = "|".join(map(re.escape, folded))
     opens = [re.match(rf"[\W_]*({one})(?:\s*[.)\]:、*]|[\W_]*\Z)", line) for line in lines]
-    if [match and match[1] for match in opens] == list(folded):
-        return None  # all the options, said again
-    if lines and opens[0]:
+    sole = {match[1] for line in lines if (match := re.fullmatch(rf"[\W_]*({one}){_OPTION}[\W_]*", line))}
+    all_said_again = [match and match[1] for match in opens[: len(folded)]] == list(folded)
+    if lines and opens[0] and not all_said_again and len(sole) < 2:
         return folded[opens[0][1]]
     alone = rf"(?<![{_LETTERS}])({one})(?![{_LETTERS}])"
     whole = " ".join(lines)
     before = re.finditer(
-        rf"{_DENIED}(?:[:(*{{\">]|{_CLAIMS})\W{{0,3}}{alone}(?!{_ARTICLE}|(?:では|じゃ)(?:な|あ))", whole
+        rf"{_DENIED}(?:[:(*{{>]|{_CLAIMS})\W{{0,3}}{alone}(?!{_ARTICLE}|(?:では|じゃ)(?:な|あ))", whole
     )
     after = re.finditer(rf"{alone}\W{{0,3}}(?:{_CONFIRMS})", whole)
-    named = {match[1] for match in (*before, *after)}
-    named = named or {match[1] for line in lines if (match := re.fullmatch(rf"[\W_]*({one})[\W_]*", line))}
+    named = {match[1] for match in (*before, *after)} or sole
     return folded[named.pop()] if len(named) == 1 else None
 
 

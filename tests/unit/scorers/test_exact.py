@@ -40,7 +40,8 @@ OPTIONS = {"answer": "B", "options": ["a red lamp", "a blue lamp", "a green lamp
      "It is a blue lamp.", "A BLUE  lamp",
      "B\n\nExplanation: A is red, C is green.", "The red one is out.\n\nB", "```text\nB\n```", "Ⓑ", "I choose B.", "It's B",
      "B is the answer, not A.", "我认为答案是 B，因为A是红色的", "B选项", "正解はBです", "Bが正しい", "Ответ — B", "ตอบ B",
-     "La respuesta es la B."],
+     "La respuesta es la B.", "A\nB\nC\nAnswer: B", "A. a red lamp\nB. a blue lamp\nC. a green lamp\n\nB", "B选项正确",
+     "正确答案是B。A选项错误，C选项也错误。", 'The word "A" fits none, the answer is B', "I can't choose A, I choose B"],
 )  # fmt: skip
 def test_the_right_option(text: str) -> None:
     assert choice(text, OPTIONS, "en") == 1.0
@@ -50,7 +51,8 @@ def test_the_right_option(text: str) -> None:
     "text",
     ["A", "C.", "D", "", "Because", "A or B", "The answer is A. The answer is B.", "a red lamp or a blue lamp", "lamp",
      "answer is C, not the blue one", "A is correct", "🙂", "A\nB\nC", "A, B", "It is not B.", "I would not choose B", "不是B",
-     "不选B", "答えはBではない", "La respuesta no es B", "B is wrong", "B或C"],
+     "不选B", "答えはBではない", "La respuesta no es B", "B is wrong", "B或C",
+     "B\nA", "B\nC\nB\nC", "B选项错误", "Bが正しくない", "Bが正解ではない", "I can't choose B", "I cannot go with B", "不应选B"],
 )  # fmt: skip
 def test_another_option_or_none(text: str) -> None:
     assert choice(text, OPTIONS, "en") == 0.0

@@ -150,7 +150,9 @@ def _left_out(stored: Mapping[str, bool], promised: Promise) -> Iterator[Finding
 
 def _plain_head(facts: Facts, stored: Mapping[str, bool], promised: Promise) -> Iterator[Finding]:
     """transformers counts the output layer among compressed-tensors' `Linear`, tied or not; vLLM does not."""
-    heads = [module for module in stored if HEAD.search(module) and not IN_LAYER.match(module)] or ["lm_head"]
+    heads = [module for module in stored if HEAD.search(module) and not IN_LAYER.match(module)]
+    if not heads and not any(HEAD.search(target) for target in promised.ignored):  # one that is tied has any path
+        heads = ["lm_head"]
     if promised.method == "compressed-tensors" and generates(facts):
         plain = [module for module in heads if not stored.get(module) and promised.scheme_of(module)]
         if plain:

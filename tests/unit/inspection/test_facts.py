@@ -52,6 +52,16 @@ def test_routers_and_other_modalities_may_stay_plain_but_a_quantized_router_is_t
     assert codes(membership.check(facts(packed | bad, quantization=CT))) == ["router-quantized"]
 
 
+@pytest.mark.parametrize(
+    ("ignored", "found"),
+    [([], ["kind-not-ignored"]), (["lm_head"], []), (["language_model.lm_head"], []), (["re:.*lm_head"], [])],
+)
+def test_a_tied_output_layer_may_be_ignored_under_any_path(ignored: list[str], found: list[str]) -> None:
+    packed = {"language_model.model.layers.0.mlp.up_proj.weight_packed": header(64, 16, dtype="I32")}
+    tied = {"architectures": ["Gemma3ForConditionalGeneration"], "tie_word_embeddings": True}
+    assert codes(membership.check(facts(packed, config=tied, quantization=CT | {"ignore": ignored}))) == found
+
+
 def test_stacked_experts_of_one_side_are_not_missing() -> None:
     stacked = facts({"model.layers.0.mlp.experts.gate_up_proj.weight": header(8, 64), "model.norm.weight": header(8)})
     apart = facts({"model.layers.0.mlp.experts.0.up_proj.weight": header(64, 8), "model.norm.weight": header(8)})

@@ -14,7 +14,7 @@ _HEADING = re.compile(r"#{1,6}\s.*|<<.*>>")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:Mr|Mrs|Ms|Dr|St|No|vs|etc|e\.g|i\.e|[ap]\.m|Sr|Sra|г|ул|т\.е|т\.д)|\b[A-ZА-Я])\.\Z"
 )
-_BULLET = re.compile(r"(?:[-*+–—][ \t\u3000]+|[•‣▪●○·・][ \t\u3000]*)\S")
+_BULLET = re.compile(r"(?:[-*+–—][ \t\u3000]+|([•‣▪●○·・])(?!\1)[ \t\u3000]*)\S")
 _DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _NUMBERED = re.compile(r"[ \t*_#>]*(\d{1,4})[*_]*[ \t]*[.)．）、:：]")
 
@@ -63,7 +63,7 @@ def paragraphs(text: str) -> list[str]:
 
 
 def bullets(text: str) -> list[str]:
-    """Lines that open with a bullet (-, *, +, •, ・ …) and say something; • and ・ need no space after them."""
+    """Lines that open with a bullet (-, *, +, •, ・ …) and say something; • and ・ need no space after them, and ・・・ is none."""
     return [line for line in lines(text) if _BULLET.match(line)]
 
 

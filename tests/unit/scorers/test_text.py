@@ -68,6 +68,7 @@ def test_words(text: str, number: int) -> None:
 def test_bullets_numbers_lines_and_paragraphs() -> None:
     assert len(segment.bullets("- a\n* b\n+ c\n• d\n・ e\n-no\n**f**\n---")) == 5
     assert len(segment.bullets("・りんご\n•项目\n-\u3000项\n\u200f- سطر\n—¿Qué?\n•")) == 4
+    assert segment.bullets("・・・\n○○さん\n●●●") == []
     assert segment.numbered("1. a\n2) b\n3、c\n**4.** d\nno 5.\n2026 was") == [1, 2, 3, 4]
     assert segment.lines(" a \n\n b\r\nc") == ["a", "b", "c"]
     assert segment.paragraphs("a\nb\n\n \nc\r\n\r\nd") == ["a\nb", "c", "d"]

@@ -63,7 +63,7 @@ def paragraphs(text: str) -> list[str]:
 
 
 def bullets(text: str) -> list[str]:
-    """Lines that open with a bullet (-, *, +, •, ・ …) and say something; • and ・ need no space after them, and ・・・ is none."""
+    """Lines that open with a bullet (-, *, +, •, ・ …) and say something; • and ・ need no space after them. ・・・ is none."""
     return [line for line in lines(text) if _BULLET.match(line)]
 
 

@@ -73,7 +73,7 @@ def _tokens(facts: Facts, baseline: Facts | None, rows: int) -> Iterator[Finding
 
 def _head(facts: Facts) -> Iterator[Finding]:
     is_tied = facts.text_config.get("tie_word_embeddings")
-    is_untied = is_tied is False or (is_tied is None and facts.config.get("model_type") in UNTIED)
+    is_untied = is_tied is False or (is_tied is None and str(facts.config.get("model_type")) in UNTIED)
     heads = [name for name in facts.headers if any(f".{name}".find(f".{head}") >= 0 for head in HEADS)]
     is_embedding = any(name.endswith("embed_tokens.weight") for name in facts.headers)
     if is_untied and generates(facts) and not heads and is_embedding:

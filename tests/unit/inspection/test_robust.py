@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,16 @@ def test_odd_values_anywhere(source: str, file: str, tmp_path: Path) -> None:
         except CheckpointError:
             continue
         examine(read.facts, baseline, 2)
+
+
+def test_each_field_of_the_config_odd_or_gone() -> None:
+    whole = survey(BASELINE).facts
+    said = {name: value for name, value in whole.config.items() if name != "tie_word_embeddings"}
+    for name in said:
+        for rest in ({}, *({name: value} for value in ODD)):
+            changed = replace(whole, config={key: value for key, value in said.items() if key != name} | rest)
+            examine(changed, whole)
+            examine(whole, changed)
 
 
 def test_odd_values_with_the_weights(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def _share(case: Case, top: Suspicion) -> str:
     said = ""
     if (over := _left_over(case, top)) is not None:
         said = f"; {over.failures} of {over.tries} fail all the same: that part has another cause"
-    if case.least_kept is not None and case.comes_and_goes:
+    if case.least_kept is not None and case.comes_and_goes and case.least_kept[1] < 1:
         found, share = case.least_kept
         said += (
             f"; shown for at least {share:.0%} of the failures ({told(found)}), the rest may be chance or another cause"

@@ -73,7 +73,8 @@ def _wanted(case: Case, factor: str, experiment: str, arm: Arm = "candidate") ->
     effect = case.effect(factor, arm)
     if effect is None:
         return experiment
-    return {"unclear": WANT_RATE, "less": WANT_PARTS}.get(effect, WANT_TRIES)
+    unclear = WANT_RATE if case.comes_and_goes else WANT_PARTS
+    return {"unclear": unclear, "less": WANT_PARTS}.get(effect, WANT_TRIES)
 
 
 def _template(case: Case, found: Found) -> Suspicion:

@@ -164,7 +164,9 @@ def test_what_is_kept_in_part_leaves_room_for_another_cause() -> None:
     assert "shown for at least 29% of the failures" in found.summary
 
 
-@pytest.mark.parametrize(("filed", "kept", "said"), [((20, 30), (60, 100), "at least 77%"), (ALWAYS, ALWAYS, "")])
+@pytest.mark.parametrize(
+    ("filed", "kept", "said"), [((20, 30), (60, 100), "at least 77%"), (ALWAYS, ALWAYS, ""), ((60, 100), (64, 64), "")]
+)
 def test_the_share_of_the_failures_that_a_cause_is_shown_for_is_said(
     filed: tuple[int, int], kept: tuple[int, int], said: str
 ) -> None:
@@ -210,6 +212,14 @@ def test_what_was_asked_and_told_nothing_is_not_asked_for_again() -> None:
     assert found.cause == "undetermined"
     assert found.would_raise == (suspects.WANT_RATE,)
     assert "left are: sampling, kernel or engine, the model itself, weights" in found.summary
+
+
+def test_what_always_fails_is_not_asked_for_where_it_fails_more_often() -> None:
+    found = attribute(
+        case({("as_filed", "baseline"): (0, 20), ("reference_engine", "candidate"): (7, 20)}, filed=(8, 8))
+    )
+    assert suspects.WANT_PARTS in found.would_raise
+    assert suspects.WANT_RATE not in found.would_raise
 
 
 def test_a_baseline_that_fails_more_seldom_does_not_fail_alike() -> None:

@@ -162,11 +162,13 @@ def _logged_answer(text: str, name: str) -> dict[str, Any] | None:
         if found is None or _bare(found[1]) != _bare(name):
             continue
         said = _literal(line[found.end() :]) or ""
-        reasons += [reason for reason in _FINISH.findall(line)[-1:] if reason not in {"None", STREAMED}]
         if found[2]:
             parts.append(said)
         elif whole is None:
             whole = said
+        else:  # of several answers (`n`) the first
+            continue
+        reasons += [reason for reason in _FINISH.findall(line)[-1:] if reason not in {"None", STREAMED}]
     if whole is None and not parts:
         return None
     content = redact("".join(parts) if whole is None else whole)[0]

@@ -68,6 +68,7 @@ ASKED = f"DEBUG Request chatcmpl-1 details: prompt: 'Hi', prompt_token_ids: [7].
             "no no",
         ),
         (generated("chatcmpl-1", "finish_reason: stop", "length"), "finish_reason: stop"),
+        (generated("chatcmpl-1", "one of two", "length") + generated("chatcmpl-1", "other", "stop"), "one of two"),
     ],
 )
 def test_the_answer_is_that_of_the_request_and_whole(lines: str, answer: str | None) -> None:

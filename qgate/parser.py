@@ -68,5 +68,6 @@ class Parser(argparse.ArgumentParser):
 
 
 def _near(word: str, known: Sequence[str]) -> str:
-    near = get_close_matches(word, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    by_letters = {each.lstrip("-"): each for each in known}  # two dashes alone make no option near another
+    near = get_close_matches(word.lstrip("-"), by_letters, n=1)
+    return f"; did you mean {by_letters[near[0]]}?" if near else ""

@@ -67,7 +67,7 @@ def by_axis(case: Case, variant: str, axes: Sequence[Axis]) -> Iterator[Breakdow
                 )
                 for label, inside in parts.items()
             ]
-            if len(cells) > 1:
+            if len(cells) > 1 and any(cell.num for cell in cells):
                 yield assemble(variant, metric, name, cells)
 
 

@@ -152,6 +152,18 @@ def test_token_metrics_are_read_along_the_items_own_axes():
     assert "w8a8 leaves the baseline's noise floor: KL from prompt length 256–511 on." in sheet.findings
 
 
+def test_a_token_metric_that_no_position_has_is_left_out():
+    made = evidence([[1.0]] * 20, {"w8a8": [[1.0]] * 20})
+    rows = tuple(dataclasses.replace(each, prompt_tokens=30 if int(each.item[1:]) < 10 else 300) for each in made.rows)
+    reference = [each for each in rows if each.variant == "baseline" and each.replicate == 0]
+    plain = [token_scores(each, np.zeros((4, 30)), np.arange(4), top_k=0) for each in reference]
+    arms = {name: {scored.id: scored for scored in plain} for name in ("baseline", "w8a8")}
+    found = judge(dataclasses.replace(made, rows=rows, token_scores=arms), WANTED, "run").breakdowns
+    by_length = {each.metric for each in found if each.axis == "prompt length"}
+    assert "probability_drop" in by_length
+    assert not by_length & {"kl_mean", "top1_disagreement"}
+
+
 def test_labels_stand_in_natural_order():
     labels = ["1k", "512", "16k", "2k", "none", "4096+", "64–127"]
     assert sorted(labels, key=natural) == ["64–127", "512", "1k", "2k", "4096+", "16k", "none"]

@@ -16,9 +16,8 @@ from qgate.ports import Tool
 from qgate.rooms.obtain import GGUF_LOCK, dequantize
 from qgate.schemas.recipe import GgufSource
 from tests.gpu.serving import GPUS
-from tests.tools import tool_or_skip
+from tests.tools import gguf_or_skip, tool_or_skip
 
-GGUF = Path(__file__).parents[2] / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 CHOSEN = os.environ.get("QGATE_TEST_VLLM_PYTHON")
 
 
@@ -42,8 +41,7 @@ def demo_model(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path
     """SmolLM2-135M-Instruct in FP16: the folder QGATE_TEST_MODEL names, else unpacked once for all test processes."""
     if named := os.environ.get("QGATE_TEST_MODEL"):
         return Path(named)
-    if not GGUF.is_file():
-        pytest.skip(f"no {GGUF.name} in models/ (make model)")
+    gguf = gguf_or_skip()
     base = tmp_path_factory.getbasetemp()
     shared = base if worker_id == "master" else base.parent
     folder, tool = shared / "demo-fp16", tool_or_skip(GGUF_LOCK)
@@ -52,6 +50,6 @@ def demo_model(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path
             made = shared / "demo-fp16-half"
             shutil.rmtree(made, ignore_errors=True)
             made.mkdir()
-            dequantize(GgufSource(gguf=GGUF), "float16", tool, made, shared)
+            dequantize(GgufSource(gguf=gguf), "float16", tool, made, shared)
             made.rename(folder)
     return folder

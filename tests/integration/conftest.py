@@ -19,11 +19,10 @@ from qgate.io.tensor_data import TensorData
 from qgate.ports import Tool
 from qgate.rooms.obtain import GGUF_LOCK, dequantize
 from qgate.schemas.recipe import GgufSource
-from tests.tools import tool_or_skip
+from tests.tools import gguf_or_skip, tool_or_skip
 from tests.unit.tiny_checkpoint import write_safetensors
 
 SHORT = 2
-GGUF = Path(__file__).parents[2] / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 @pytest.fixture(scope="session")
@@ -37,11 +36,10 @@ def demo_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """SmolLM2-135M-Instruct in FP16: unpacked from `make model`'s file, or the folder QGATE_TEST_MODEL names."""
     if named := os.environ.get("QGATE_TEST_MODEL"):
         return Path(named)
-    if not GGUF.is_file():
-        pytest.skip(f"no {GGUF.name} in models/ (make model)")
+    gguf = gguf_or_skip()
     tool, folder = tool_or_skip(GGUF_LOCK), tmp_path_factory.mktemp("model")
     (folder / "fp16").mkdir()
-    dequantize(GgufSource(gguf=GGUF), "float16", tool, folder / "fp16", folder)
+    dequantize(GgufSource(gguf=gguf), "float16", tool, folder / "fp16", folder)
     return folder / "fp16"
 
 

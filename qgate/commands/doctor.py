@@ -19,6 +19,7 @@ from qgate.errors import EvalsetError, ExitCode, QgateError
 from qgate.io import envs, evalsets, proc
 from qgate.io.files import room
 from qgate.ports import load_engine, load_quantizer
+from qgate.wording import counted
 
 ENOUGH_DISK_BYTES = 20 << 30
 
@@ -99,4 +100,4 @@ def _evalsets() -> Iterator[Finding]:
         except EvalsetError as error:
             yield Finding(name, "problem", error.message, error.advice or "")
         else:
-            yield Finding(name, "ok", f"{manifest.num_items} items, every byte as locked")
+            yield Finding(name, "ok", f"{counted(manifest.num_items, 'item')}, every byte as locked")

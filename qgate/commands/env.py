@@ -11,6 +11,7 @@ from rich.table import Table
 from qgate.commands.progress import watching
 from qgate.errors import ExitCode
 from qgate.io import env_build, envs
+from qgate.wording import counted
 
 STATES = {"built": "[green]built[/]", "missing": "[dim]not built[/]", "changed": "[red]changed[/]"}
 
@@ -44,5 +45,5 @@ def remove(arguments: argparse.Namespace) -> ExitCode:
     """Remove every environment built under each of `names`, older locks' included."""
     for name in arguments.names:
         num = env_build.remove(name)
-        Console().print(f"{name}: {num} environment{'s' if num != 1 else ''} removed", highlight=False)
+        Console().print(f"{name}: {counted(num, 'environment')} removed", highlight=False)
     return ExitCode.PASS

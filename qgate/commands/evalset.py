@@ -19,6 +19,7 @@ from qgate.io.evalset_stats import stats as count
 from qgate.io.scoring import load_scorer, scorers_of
 from qgate.schemas.evalset import Evalset, Item
 from qgate.schemas.recipe import EvalsetUse
+from qgate.wording import counted
 
 PREVIEW_CHARS = 60
 MOST_VALUES_SHOWN = 40
@@ -42,7 +43,9 @@ def verify(arguments: argparse.Namespace) -> ExitCode:
     for name in names:
         loaded = _load(name)
         scorers_of([loaded])
-        Console().print(f"{loaded.full_name}: {len(loaded.items)} items, sha256 {loaded.sha256}", soft_wrap=True)
+        Console().print(
+            f"{loaded.full_name}: {counted(len(loaded.items), 'item')}, sha256 {loaded.sha256}", soft_wrap=True
+        )
     return ExitCode.PASS
 
 
@@ -50,7 +53,7 @@ def lock(arguments: argparse.Namespace) -> ExitCode:
     """Pin a set's files as they are; the version rises where they changed. Raises EvalsetError."""
     manifest = evalsets.lock(arguments.folder, keep_version=arguments.keep_version)
     sha256 = evalsets.set_hash(manifest)
-    Console().print(f"{manifest.full_name}: {manifest.num_items} items, sha256 {sha256}", soft_wrap=True)
+    Console().print(f"{manifest.full_name}: {counted(manifest.num_items, 'item')}, sha256 {sha256}", soft_wrap=True)
     return ExitCode.PASS
 
 
@@ -74,10 +77,8 @@ def stats(arguments: argparse.Namespace) -> ExitCode:
     found = count(loaded)
     least, middle, most = found.prompt_chars
     console = Console()
-    console.print(
-        f"{loaded.full_name}: {found.num_items} items, {found.num_twins} of them noised twins",
-        soft_wrap=True,
-    )
+    items = counted(found.num_items, "item")
+    console.print(f"{loaded.full_name}: {items}, {found.num_twins} of them noised twins", soft_wrap=True)
     console.print(f"prompt length in characters: {least} to {most}, median {middle:g}")
     table = Table("slice", "items", box=None, header_style="bold")
     for key, values in found.counts.items():
@@ -120,7 +121,8 @@ def new(arguments: argparse.Namespace) -> ExitCode:
         console.print(Text(evalset_new.tell(imported.faults, name)), soft_wrap=True)
     if imported.num_secrets:
         console.print(f"secrets removed: {imported.num_secrets}")
-    console.print(f"{arguments.folder}: {len(imported.items)} items; name it in a recipe by this path", soft_wrap=True)
+    items = counted(len(imported.items), "item")
+    console.print(f"{arguments.folder}: {items}; name it in a recipe by this path", soft_wrap=True)
     return ExitCode.PASS
 
 

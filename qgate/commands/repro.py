@@ -15,6 +15,7 @@ from qgate.io.incident import LoadedIncident
 from qgate.io.store import Store
 from qgate.reports import repro_script, repro_terminal
 from qgate.schemas.repro import Repro
+from qgate.wording import counted
 
 UNSETTLED = frozenset({"not_reproduced", "undetermined"})
 
@@ -48,6 +49,5 @@ def _add(report: Repro, folder: Path) -> str:
     """Puts the request that the scripts send into the set."""
     added = evalset_add.add(folder, report, repro_script.request_of(report))
     what = f"with {added.item}" if added.is_new else f"which had {added.item} already"
-    num = added.manifest.num_items
-    items = "1 item" if num == 1 else f"{num} items"
+    items = counted(added.manifest.num_items, "item")
     return f"{added.manifest.full_name}: {items}, {what}; name it in a recipe by {folder}"

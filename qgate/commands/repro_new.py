@@ -24,6 +24,7 @@ from qgate.ports import load_engine
 from qgate.rooms.incident_run import Wanted, from_run
 from qgate.schemas.incident import MOST_IN_FLIGHT, Frequency, Incident, Side
 from qgate.schemas.recipe import HubSource, LocalSource
+from qgate.wording import counted
 
 
 def new(arguments: argparse.Namespace) -> ExitCode:
@@ -36,7 +37,7 @@ def new(arguments: argparse.Namespace) -> ExitCode:
     incident_file.save(arguments.file, made)
     sys.stdout.write(f"{arguments.file}: {made.source}\n")
     if num := made.secrets_removed:
-        sys.stdout.write(f"taken out: {num} secret{'s' if num > 1 else ''} (keys, tokens, cookies, passwords)\n")
+        sys.stdout.write(f"taken out: {counted(num, 'secret')} (keys, tokens, cookies, passwords)\n")
     for line in _still_open(made):
         sys.stdout.write(f"• {line}\n")
     sys.stdout.write(f"next: qgate repro {arguments.file}\n")

@@ -12,6 +12,7 @@ from qgate.io import answers_file
 from qgate.io.answers_file import BadLine, FoundAnswer
 from qgate.judge.defects import find
 from qgate.schemas.evidence import DefectHit
+from qgate.wording import counted
 
 
 def scan(args: argparse.Namespace) -> ExitCode:
@@ -49,5 +50,5 @@ def _summary(num_answers: int, num_defective: int, num_bad: int, counts: Counter
     if counts:
         said += ": " + ", ".join(f"{name} {num}" for name, num in counts.most_common())
     if num_bad:
-        said += f"; {num_bad} line{'s' if num_bad > 1 else ''} could not be read"
+        said += f"; {counted(num_bad, 'line')} could not be read"
     return said + "\n"

@@ -23,6 +23,7 @@ from qgate.io.shipped import shipped_folder
 from qgate.schemas.base import content_key
 from qgate.schemas.evalset import EVALSET_FORMAT, Evalset, EvalsetManifest
 from qgate.schemas.recipe import EvalsetUse
+from qgate.wording import counted
 
 MANIFEST = "evalset.yaml"
 ITEMS = "items.jsonl"
@@ -37,7 +38,7 @@ def load(use: EvalsetUse, base: Path) -> Evalset:
     items = evalset_items.parse(_read(folder / ITEMS), str(folder / ITEMS))
     if len(items) != manifest.num_items:
         raise EvalsetError(
-            f"{folder / ITEMS} has {len(items)} items, but {MANIFEST} says {manifest.num_items}",
+            f"{folder / ITEMS} has {counted(len(items), 'item')}, but {MANIFEST} says {manifest.num_items}",
             advice=f"run `qgate evalset lock {folder}`",
         )
     return Evalset(name=manifest.name, version=manifest.version, sha256=set_hash(manifest), items=cut(items, use))

@@ -8,6 +8,7 @@ from qgate.reports.markdown import escape, grid
 from qgate.reports.words import share
 from qgate.schemas.policy import Policy
 from qgate.schemas.recipe import BASELINE
+from qgate.wording import counted
 
 BEGIN, END = "<!-- qgate: begin -->", "<!-- qgate: end -->"
 
@@ -44,7 +45,7 @@ def results(promotion: Promotion) -> list[dict[str, str | float]]:
                 {
                     "task_type": "text-generation",
                     "dataset_type": name.partition("@")[0],
-                    "dataset_name": f"{name}, {used.num_items} items",
+                    "dataset_name": f"{name}, {counted(used.num_items, 'item')}",
                     "dataset_revision": used.sha256,
                     "metric_type": "mean_score",
                     "metric_name": "Mean score (0 to 1), qgate",

@@ -27,10 +27,12 @@ from qgate.reports.damage import damage_charts
 from qgate.reports.visible import visible
 from qgate.schemas.recipe import BASELINE
 from qgate.schemas.verdict import VariantVerdict, Verdict, VerdictSheet
+from qgate.wording import counted
 
 SCRIPTS = ("theme", "visible", "diff", "answers", "list", "detail", "figures", "start")
 LIBRARIES = ("vega.min.js", "vega-lite.min.js", "vega-interpreter.js")
 _FILTERS = (
+    counted,
     words.bounds,
     units.number,
     words.share,
@@ -99,7 +101,7 @@ def headline(sheet: VerdictSheet) -> str:
         (total - passed - failed, "are not settled", "is not settled"),
     )
     said = [f"{number} {one if number == 1 else many}" for number, many, one in parts if number]
-    return f"Of {total} tier{'s' * (total > 1)}, {', '.join(said)}"
+    return f"Of {counted(total, 'tier')}, {', '.join(said)}"
 
 
 def _environment() -> Environment:

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from qgate.reports.visible import one_line
 from qgate.schemas.inspection import Finding, Inspection, KernelUse, Severity
+from qgate.wording import counted
 
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "dim"}
 NUM_LAYERS = 8
@@ -33,7 +34,7 @@ def verdict(inspection: Inspection) -> str:
     counts: dict[Severity, int] = defaultdict(int)
     for finding in inspection.findings:
         counts[finding.severity] += 1
-    said = [f"{counts[each]} {each}{'s' if counts[each] > 1 else ''}" for each in Severity if counts[each]]
+    said = [counted(counts[each], each) for each in Severity if counts[each]]
     return ", ".join(said) if said else f"nothing found (looked at {', '.join(inspection.checked)})"
 
 

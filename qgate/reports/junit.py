@@ -15,6 +15,7 @@ from qgate.reports.visible import xml_text
 from qgate.reports.words import criterion_name, interval, labelled, precisions, tier_sentence
 from qgate.schemas.run import Run
 from qgate.schemas.verdict import CriterionResult, TierVerdict, VariantVerdict, Verdict, VerdictSheet
+from qgate.wording import counted
 
 _ELEMENT = {
     Verdict.FAIL: "failure",
@@ -84,7 +85,7 @@ def _criterion_case(classname: str, criterion: CriterionResult) -> _Case:
     estimate, floor = criterion.estimate, criterion.floor
     detail = [
         f"estimate {interval(criterion.metric, estimate)}, {estimate.method}",
-        f"{estimate.num_items} items, {estimate.num_pairs} pairs",
+        f"{counted(estimate.num_items, 'item')}, {counted(estimate.num_pairs, 'pair')}",
         f"floor {interval(criterion.metric, floor)}" if floor else "floor not measured",
         *criterion.flags,
     ]

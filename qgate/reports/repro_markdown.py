@@ -49,7 +49,7 @@ def _head(report: Repro) -> str:
 
 def _evidence(report: Repro) -> str:
     body = [
-        (escape(row.change), escape(words.counted(row.candidate)), escape(words.counted(row.baseline)), row.effect,
+        (escape(row.change), escape(words.failed_of(row.candidate)), escape(words.failed_of(row.baseline)), row.effect,
          escape(row.separates))
         for row in words.rows(report)
     ]  # fmt: skip
@@ -79,7 +79,7 @@ def _minimal(report: Repro) -> str:
         return f"## Request\n\n{_body(report.request)}"
     lines = ["## Minimal request", f"{words.shrunk(found)}."]
     asked = [
-        f"{'unquantized' if each.arm == 'baseline' else each.arm} {words.counted(each)}" for each in report.minimal
+        f"{'unquantized' if each.arm == 'baseline' else each.arm} {words.failed_of(each)}" for each in report.minimal
     ]
     lines += [f"Asked this, {'; '.join(asked)} fail."] if asked else []
     lines.append(_body(found.body))

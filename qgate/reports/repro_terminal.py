@@ -41,7 +41,7 @@ def _evidence(report: Repro) -> Table:
     for name in ("changed", "candidate fails", "unquantized fails", "the failure"):
         table.add_column(name, overflow="fold")
     for row in words.rows(report):
-        cells = [row.change, words.counted(row.candidate), words.counted(row.baseline)]
+        cells = [row.change, words.failed_of(row.candidate), words.failed_of(row.baseline)]
         table.add_row(*(Text(one_line(cell)) for cell in cells), Text(row.effect, _STYLE.get(row.effect, "")))
     return table
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from qgate.judge.factors import AS_FILED
 from qgate.schemas.minimised import Minimised, Size, Thresholds
 from qgate.schemas.repro import Cause, Experiment, Repro, State, Suspicion, Try
+from qgate.wording import counted
 
 CAUSES: dict[Cause, str] = {
     "weights": "the quantized weights",
@@ -69,7 +70,7 @@ def causes(report: Repro) -> list[Suspicion]:
     return sorted(report.attribution.suspicions, key=lambda each: STATES.index(each.state))
 
 
-def counted(found: Experiment | None) -> str:
+def failed_of(found: Experiment | None) -> str:
     """`8 of 8 (100 %)`."""
     if found is None:
         return ""
@@ -140,11 +141,7 @@ def shrunk(minimal: Minimised) -> str:
 
 def _size(size: Size) -> str:
     turns = f"{size.num_turns} turns, " if size.num_turns > 1 else ""
-    return f"{turns}{_words(size.num_words)}"
-
-
-def _words(num: int) -> str:
-    return "1 word" if num == 1 else f"{num} words"
+    return turns + counted(size.num_words, "word")
 
 
 def thresholds(found: Thresholds) -> Iterator[str]:
@@ -152,7 +149,9 @@ def thresholds(found: Thresholds) -> Iterator[str]:
     if found.shortest_failing_words is not None:
         clear = found.longest_clear_words
         below = clear is not None and clear < found.shortest_failing_words
-        yield f"fails with {_words(found.shortest_failing_words)}" + (f", and not with {clear}" if below else "")
+        yield f"fails with {counted(found.shortest_failing_words, 'word')}" + (
+            f", and not with {clear}" if below else ""
+        )
     if found.lowest_failing_temperature is not None:
         clear_at = found.highest_clear_temperature
         beside = f", and not at {clear_at:g}" if clear_at is not None else ""

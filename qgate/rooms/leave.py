@@ -24,6 +24,7 @@ from qgate.rooms.lab import Lab
 from qgate.schemas.answers import EngineFacts
 from qgate.schemas.minimised import Minimised
 from qgate.schemas.repro import Arm, Attribution, Experiment, FileDifference, Repro
+from qgate.wording import counted
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def _notes(found: Found) -> list[str]:
     if filed.failures and filed.temperature == 0 and filed.distinct_texts == 1:
         notes.append(f"all {filed.tries} tries as filed are one greedy answer: nothing is known of other prompts")
     if num := incident.secrets_removed:
-        notes.append(f"taken out of the incident: {num} secret{'s' if num > 1 else ''}")
+        notes.append(f"taken out of the incident: {counted(num, 'secret')}")
     missing = left_out(incident.request.body)
     if missing and incident.candidate.url is not None:
         notes.append(f"the request leaves out {', '.join(missing)}: the server's own defaults decide, unseen")

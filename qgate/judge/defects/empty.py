@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qgate.judge.defects.view import View
 from qgate.schemas.evidence import DefectHit
+from qgate.wording import counted
 
 NAME = "empty"
 SUMMARY = "nothing to read: no text, or blanks and invisible characters only, and no tool call"
@@ -14,7 +15,7 @@ def detect(view: View) -> DefectHit | None:
     if not view.is_blank or view.is_excused_blank or view.wishes.nothing:
         return None
     tokens = view.seen.completion_tokens
-    made = "" if tokens is None else f" after {tokens} token{'s' if tokens != 1 else ''}"
+    made = "" if tokens is None else f" after {counted(tokens, 'token')}"
     block = "an empty thought or code block" if view.text.strip()[:1] in {"<", "`"} else None
     what = "no text" if not view.text else block or f"{len(view.text)} invisible characters"
     return DefectHit(NAME, 0, what + made)

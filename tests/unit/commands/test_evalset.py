@@ -33,7 +33,7 @@ def test_a_set_is_made_counted_shown_and_locked_again(tmp_path: Path, capsys: py
     assert evalset.new(parse(argv)) is ExitCode.PASS
     assert "in.jsonl:2: not JSON" in capsys.readouterr().out.replace("\n", " ")
     assert evalset.stats(Namespace(set=str(folder))) is ExitCode.PASS
-    assert "mine@1: 1 items, 0 of them noised twins" in capsys.readouterr().out
+    assert "mine@1: 1 item, 0 of them noised twins" in capsys.readouterr().out
     assert evalset.show(Namespace(set=str(folder), item=None)) is ExitCode.PASS
     assert evalset.show(Namespace(set=str(folder), item="q1")) is ExitCode.PASS
     printed = capsys.readouterr().out
@@ -44,7 +44,7 @@ def test_a_set_is_made_counted_shown_and_locked_again(tmp_path: Path, capsys: py
     with pytest.raises(EvalsetError):
         evalset.verify(Namespace(sets=[str(folder)]))
     assert evalset.lock(Namespace(folder=folder, keep_version=False)) is ExitCode.PASS
-    assert "mine@2: 1 items" in capsys.readouterr().out
+    assert "mine@2: 1 item," in capsys.readouterr().out
 
 
 def test_an_item_that_is_not_there_is_an_error_with_the_command_that_lists_them() -> None:

@@ -148,7 +148,7 @@ def test_a_pin_outside_the_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_wrong_count_is_refused(tmp_path: Path) -> None:
-    assert "has 1 items, but evalset.yaml says 7" in refusal(write(tmp_path / "mine", jsonl(item()), num_items=7))
+    assert "has 1 item, but evalset.yaml says 7" in refusal(write(tmp_path / "mine", jsonl(item()), num_items=7))
 
 
 def test_lock_raises_the_version_when_a_byte_changed_and_only_then(tmp_path: Path) -> None:

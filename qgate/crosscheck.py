@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from math import inf
 
 from qgate.judge.criteria import ONE_SIDED, metric_of
 from qgate.judge.defects import DEFECTS
 from qgate.schemas.recipe import BASELINE, LM_EVAL, TOKEN_METRICS, Criterion, GgufSource, Recipe, Tier
+from qgate.wording import near_or_known
 
 PRECISIONS = frozenset(
     {
@@ -128,9 +128,3 @@ def _greatest(criterion: Criterion) -> float:
 
 def _unknown(location: Location, what: str, value: str, known: list[str]) -> Problem:
     return Problem(location, f"no {what} named {value!r}", near_or_known(value, known))
-
-
-def near_or_known(value: str, known: Sequence[str]) -> str:
-    """What was meant where something known is near, else all that is known."""
-    near = get_close_matches(value, known, n=1)
-    return f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import NoReturn
 
 from qgate.errors import ExitCode
+from qgate.wording import did_you_mean
 
 EXAMPLES = {
     "run": "recipe.yaml --results /data/qgate",
@@ -54,8 +54,8 @@ class Parser(argparse.ArgumentParser):
         arguments, unknown = self.parse_known_args(words)
         called: Parser = arguments.parser
         if unknown:
-            near = _near(unknown[0].partition("=")[0], re.findall(r"--[a-z-]+", called.format_usage()))
-            called.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
+            near = did_you_mean(unknown[0].partition("=")[0], re.findall(r"--[a-z-]+", called.format_usage()))
+            called.error(f"unrecognized arguments: {' '.join(unknown)}" + (f"; {near}" if near else ""))
         if arguments.target is None:
             called.exit(ExitCode.USER_ERROR, called.format_help())
         return arguments
@@ -63,11 +63,6 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End with the usage and the message. By itself argparse names the near choice only from Python 3.14."""
         if choice := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
-            message += _near(choice[1], [known.strip("'") for known in choice[2].split(", ")])
+            near = did_you_mean(choice[1], [known.strip("'") for known in choice[2].split(", ")])
+            message += f"; {near}" if near else ""
         super().error(message)
-
-
-def _near(word: str, known: Sequence[str]) -> str:
-    by_letters = {each.lstrip("-"): each for each in known}  # two dashes alone make no option near another
-    near = get_close_matches(word.lstrip("-"), by_letters, n=1)
-    return f"; did you mean {by_letters[near[0]]}?" if near else ""

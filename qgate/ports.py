@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -20,6 +19,7 @@ from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, ScoreReq
 from qgate.sizing.ledger import Ledger
 from qgate.sizing.model import Model
 from qgate.sizing.placement import Berth, Device
+from qgate.wording import near_or_known
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -223,9 +223,7 @@ def load_plugin(group: str, name: str) -> Any:
     """The object registered as `name` under the entry points `qgate.<group>`. Raises PluginError with near matches."""
     known = {point.name: point for point in entry_points(group=f"qgate.{group}")}
     if name not in known:
-        near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise PluginError(f"no {group.rstrip('s')} named {name!r}", advice=f"{hint}known: {', '.join(sorted(known))}")
+        raise PluginError(f"no {group.rstrip('s')} named {name!r}", advice=near_or_known(name, sorted(known)))
     try:
         return known[name].load()
     except Exception as error:

@@ -14,12 +14,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
-from difflib import get_close_matches
 from itertools import islice
 
 from qgate.errors import EvalsetError
 from qgate.schemas.evalset import Item
 from qgate.schemas.recipe import EvalsetUse
+from qgate.wording import near_or_known
 
 _Family = tuple[Item, ...]
 _Keys = tuple[tuple[str, ...], ...]
@@ -77,12 +77,14 @@ def _where(items: tuple[Item, ...], use: EvalsetUse) -> tuple[Item, ...]:
         if not known:
             keys = sorted({name for item in items for name in slices_of(item)})
             raise EvalsetError(
-                f"evaluation set {use.name}: no item has a slice {key!r}", advice=_hint(key, keys, "slices")
+                f"evaluation set {use.name}: no item has a slice {key!r}",
+                advice=near_or_known(key, keys, "known slices"),
             )
         for value in values:
             if value not in known:
                 raise EvalsetError(
-                    f"evaluation set {use.name}: no item has {key} {value!r}", advice=_hint(value, sorted(known), key)
+                    f"evaluation set {use.name}: no item has {key} {value!r}",
+                    advice=near_or_known(value, sorted(known), f"known {key}"),
                 )
     kept = tuple(item for item in items if all(slices_of(item).get(k) in v for k, v in use.where.items()))
     if not kept:
@@ -91,8 +93,3 @@ def _where(items: tuple[Item, ...], use: EvalsetUse) -> tuple[Item, ...]:
             advice="each condition alone has items, but none has them all: drop one",
         )
     return kept
-
-
-def _hint(word: str, known: list[str], what: str) -> str:
-    near = get_close_matches(word, known, n=1, cutoff=0.5)
-    return (f"did you mean {near[0]!r}? " if near else "") + f"known {what}: {', '.join(known)}"

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
@@ -21,6 +20,7 @@ from qgate.errors import QgateError
 from qgate.io.evalset_items import asked_again, describe, lines
 from qgate.io.redact import redact
 from qgate.schemas.evalset import Item, Message, ScorerUse
+from qgate.wording import near_or_known
 
 QUESTION_FIELDS = frozenset(
     {"id", "prompt", "messages", "answer", "scorer", "kind", "language", "difficulty", "slices", "max_tokens"}
@@ -124,9 +124,7 @@ def _item(value: dict[str, Any], default_id: str) -> tuple[Item, dict[str, Any]]
 def _question(value: dict[str, Any], default_id: str) -> dict[str, Any]:
     for name in value:
         if name not in QUESTION_FIELDS:
-            near = get_close_matches(name, QUESTION_FIELDS, n=1)
-            hint = f", did you mean `{near[0]}`?" if near else f"; known: {', '.join(sorted(QUESTION_FIELDS))}"
-            raise LineError(f"unknown field `{name}`{hint}")
+            raise LineError(f"unknown field `{name}`; {near_or_known(name, sorted(QUESTION_FIELDS))}")
     if ("prompt" in value) == ("messages" in value):
         raise LineError("give exactly one of `prompt` and `messages`")
     prompt = value.get("prompt")

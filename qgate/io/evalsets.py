@@ -8,7 +8,6 @@ from a set whose bytes differ from their pins is ever returned. Names of scorers
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -23,7 +22,7 @@ from qgate.io.shipped import shipped_folder
 from qgate.schemas.base import content_key
 from qgate.schemas.evalset import EVALSET_FORMAT, Evalset, EvalsetManifest
 from qgate.schemas.recipe import EvalsetUse
-from qgate.wording import counted
+from qgate.wording import counted, near_or_known
 
 MANIFEST = "evalset.yaml"
 ITEMS = "items.jsonl"
@@ -67,21 +66,17 @@ def resolve(name: str, base: Path) -> Path:
     if (folder / MANIFEST).is_file():
         return folder
     known = [manifest.full_name for manifest in available()]
-    near = get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}? " if near else ""
     what = f"has no {MANIFEST}" if folder.is_dir() else "does not exist"
-    raise EvalsetError(
-        f"evaluation set {name!r}: the folder {folder} {what}", advice=f"{hint}shipped sets: {', '.join(known)}"
-    )
+    advice = near_or_known(name, known, "shipped sets")
+    raise EvalsetError(f"evaluation set {name!r}: the folder {folder} {what}", advice=advice)
 
 
 def _resolve_shipped(name: str, version: int) -> Path:
     shipped = {manifest.name: manifest for manifest in available()}
     if name not in shipped:
-        near = get_close_matches(name, shipped, n=1)
-        hint = f"did you mean {shipped[near[0]].full_name}? " if near else ""
-        known = ", ".join(manifest.full_name for manifest in shipped.values())
-        raise EvalsetError(f"no evaluation set named {name!r} is shipped", advice=f"{hint}shipped sets: {known}")
+        known = [manifest.full_name for manifest in shipped.values()]
+        advice = near_or_known(f"{name}@{version}", known, "shipped sets")
+        raise EvalsetError(f"no evaluation set named {name!r} is shipped", advice=advice)
     if shipped[name].version != version:
         raise EvalsetError(
             f"this qgate ships {shipped[name].full_name}, not {name}@{version}",

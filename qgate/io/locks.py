@@ -21,12 +21,12 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from qgate.errors import EnvError, UserError
 from qgate.io.home import home
 from qgate.io.shipped import shipped_folder
+from qgate.wording import near_or_known
 
 CUDA, CPU = "-cuda", "-cpu"
 NVIDIA_DRIVER = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"), Path("/dev/dxg"))
@@ -71,12 +71,8 @@ def find(name: str) -> Lock:
                 return parse(path)
     here = names()
     known = sorted({*here, *(stem.removesuffix(CUDA) for stem in here if stem.removesuffix(CUDA) + CPU in here)})
-    near = get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise UserError(
-        f"no environment named {name!r}",
-        advice=f"{hint}known: {', '.join(['current', *known])}, or a path to a python",
-    )
+    advice = near_or_known(name, ["current", *known], "a path to a python, or one of")
+    raise UserError(f"no environment named {name!r}", advice=advice)
 
 
 def has_nvidia_driver() -> bool:

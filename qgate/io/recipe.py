@@ -10,12 +10,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from qgate.crosscheck import Location, Problem, crosscheck, near_or_known
+from qgate.crosscheck import Location, Problem, crosscheck
 from qgate.errors import RecipeError
 from qgate.io.validation import Document
 from qgate.io.yaml_tree import parse
 from qgate.ports import load_engine, load_quantizer, plugin_names
 from qgate.schemas.recipe import Calibration, EvalsetUse, GgufSource, LocalSource, Recipe, Source, Variant
+from qgate.wording import near_or_known
 
 
 @dataclass(frozen=True)

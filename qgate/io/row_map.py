@@ -14,12 +14,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from qgate.errors import EvalsetError
 from qgate.io.evalset_import import QUESTION_FIELDS
 from qgate.schemas.base import canonical_json
+from qgate.wording import near_or_known
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 FIELDS = frozenset(QUESTION_FIELDS - {"scorer", "slices"})
@@ -58,10 +58,8 @@ def parse(pairs: Sequence[str], scorer: str | None) -> RowMap:
         if not equals or not column:
             raise EvalsetError(f"--map {pair}: not FIELD=COLUMN", advice="e.g. --map prompt=question")
         if field not in FIELDS and not re.fullmatch(r"(slices|args)\.[A-Za-z_]\w*", field):
-            near = get_close_matches(field, FIELDS, n=1)
-            hint = f"did you mean `{near[0]}`? " if near else ""
-            known = f"{hint}known: {', '.join(sorted(FIELDS))}, slices.NAME, args.NAME"
-            raise EvalsetError(f"--map {pair}: a question has no field `{field}`", advice=known)
+            advice = near_or_known(field, [*sorted(FIELDS), "slices.NAME", "args.NAME"])
+            raise EvalsetError(f"--map {pair}: a question has no field `{field}`", advice=advice)
         if field in fields:
             raise EvalsetError(f"--map {pair}: `{field}` is mapped twice", advice="text around columns: FIELD={a} {b}")
         if odd := _ODD_HOLE.search(column):
@@ -94,10 +92,9 @@ def to_lines(rows: Iterable[Mapping[str, Any]], how: RowMap, limit: int | None) 
 def _check_columns(row: Mapping[str, Any], how: RowMap) -> None:
     for column in how.columns:
         if column not in row:
-            near = get_close_matches(column, row, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            hint += f"in a text write {FORMS}; " if "{" in column else ""
-            raise EvalsetError(f"the table has no column {column!r}", advice=f"{hint}columns: {', '.join(row)}")
+            hint = f"in a text write {FORMS}; " if "{" in column else ""
+            advice = hint + near_or_known(column, row, "columns")
+            raise EvalsetError(f"the table has no column {column!r}", advice=advice)
     for path in how.paths:
         column, dot, inside = path.partition(".")
         fields = row[column]

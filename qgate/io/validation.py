@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from qgate.crosscheck import Location, Problem, near_or_known
+from qgate.crosscheck import Location, Problem
 from qgate.errors import PluginError, RecipeError, UserError
 from qgate.io.redact import redact
 from qgate.io.yaml_tree import Tree
 from qgate.schemas.base import faults
 from qgate.schemas.recipe import NAME
+from qgate.wording import near_or_known
 
 M = TypeVar("M", bound=BaseModel)
 Schema = dict[str, Any]

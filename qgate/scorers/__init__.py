@@ -6,7 +6,6 @@ Arguments are checked before the answer is read: wrong ones raise ValueError. A 
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any
 
 from qgate.errors import PluginError
@@ -18,6 +17,7 @@ from qgate.scorers.longform import ENUMERATION, FREE_TEXT
 from qgate.scorers.number import NUMBER
 from qgate.scorers.overlap import ROUGE, TOKEN_F1
 from qgate.scorers.presence import CONTAINS_ALL, ORDERED
+from qgate.wording import near_or_known
 
 _BUILT_IN: tuple[BuiltIn[Any], ...] = (
     BLEU, CHOICE, CHRF, CONSTRAINTS, CONTAINS_ALL, ENUMERATION, EXACT, FREE_TEXT, NUMBER, ORDERED, ROUGE,
@@ -32,7 +32,5 @@ NAMES: tuple[str, ...] = tuple(sorted(_TABLE))
 def load(name: str) -> BuiltIn[Any]:
     """The built-in scorer `name`, callable as (text, args, language). Raises PluginError with the near match."""
     if name not in _TABLE:
-        near = get_close_matches(name, NAMES, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise PluginError(f"no scorer named {name!r}", advice=f"{hint}built in: {', '.join(NAMES)}")
+        raise PluginError(f"no scorer named {name!r}", advice=near_or_known(name, NAMES, "built in"))
     return _TABLE[name]

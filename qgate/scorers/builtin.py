@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from qgate.schemas.base import Frozen, faults
 from qgate.scorers.text import answer_part
+from qgate.wording import near_or_known
 
 Args = TypeVar("Args", bound=Frozen)
 Location = tuple[int | str, ...]
@@ -59,9 +59,7 @@ def _worded(kind: str, loc: Location, message: str, model: type[BaseModel]) -> s
     if kind != "extra_forbidden":
         return message.removeprefix("Value error, ")
     known = [field.alias or name for name, field in model.model_fields.items()] if len(loc) == 1 else []
-    near = get_close_matches(str(loc[-1]), known, n=1)
-    hint = f", did you mean `{near[0]}`?" if near else f"; known: {', '.join(known)}" if known else ""
-    return f"no such argument{hint}"
+    return f"no such argument; {near_or_known(str(loc[-1]), known)}" if known else "no such argument"
 
 
 def _path(loc: Location) -> str:

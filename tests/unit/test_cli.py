@@ -125,10 +125,14 @@ def test_without_a_verb_there_is_help_and_no_success(
 @pytest.mark.parametrize(
     ("words", "usage", "near"),
     [
-        (["plam", "x.yaml"], "qgate", "; did you mean plan?"),
-        (["evalset", "stat", "x"], "qgate evalset", "; did you mean stats?"),
-        (["run", "x.yaml", "--fail-on", "failed"], "qgate run", "; did you mean fail?"),
-        (["run", "x.yaml", "--resluts=y"], "qgate run", "unrecognized arguments: --resluts=y; did you mean --results?"),
+        (["plam", "x.yaml"], "qgate", "; did you mean 'plan'?"),
+        (["evalset", "stat", "x"], "qgate evalset", "; did you mean 'stats'?"),
+        (["run", "x.yaml", "--fail-on", "failed"], "qgate run", "; did you mean 'fail'?"),
+        (
+            ["run", "x.yaml", "--resluts=y"],
+            "qgate run",
+            "unrecognized arguments: --resluts=y; did you mean '--results'?",
+        ),
         (["scan", "x", "--frobnicate"], "qgate scan", "unrecognized arguments: --frobnicate"),
         (["repro", "x.yaml", "--bogus"], "qgate repro", "unrecognized arguments: --bogus"),
         (["xyzzy"], "qgate", ")"),

@@ -19,11 +19,11 @@ number_numbered_lists, separated_items}.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any
 
 from qgate.scorers.checks import content, counts, data, keywords, layout, surface
 from qgate.scorers.checks.check import Check
+from qgate.wording import near_or_known
 
 _TABLE: dict[str, Check[Any]] = {
     check.name: check
@@ -38,6 +38,5 @@ NAMES: tuple[str, ...] = tuple(sorted(_TABLE))
 def find(name: str) -> Check[Any]:
     """The check `name`. Raises ValueError with the near match."""
     if name not in _TABLE:
-        near = get_close_matches(name, NAMES, n=1)
-        raise ValueError(f"no check named {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        raise ValueError(f"no check named {name!r}; {near_or_known(name, NAMES)}")
     return _TABLE[name]

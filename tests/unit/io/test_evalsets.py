@@ -184,9 +184,9 @@ def test_lock_refuses_faulty_items_and_leaves_the_manifest(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("long-txt@1", "did you mean long-text@1?"),
+        ("long-txt@1", "did you mean 'long-text@1'?"),
         ("long-text@99", "this qgate ships long-text@1, not long-text@99"),
-        ("long-text", "did you mean long-text@1?"),
+        ("long-text", "did you mean 'long-text@1'?"),
         ("nowhere/at/all", "does not exist"),
         (".", "has no evalset.yaml"),
     ],

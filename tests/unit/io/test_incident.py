@@ -128,7 +128,7 @@ def test_the_schema_takes_what_is_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("title: Garbage", "titel: Garbage", r"line 3, titel: unknown field `titel` \(did you mean `title`\?\)"),
+        ("title: Garbage", "titel: Garbage", r"line 3, titel: unknown field `titel` \(did you mean 'title'\?\)"),
         ("version: 1", "version: 2", "line 2, version: incident format 2 is newer"),
         ("messages: [{role: user, content: Hi}]", "messages: []", r"line 4, request: the body .* has no `messages`"),
         ("messages: [{role: user, content: Hi}]", "messages: [Hi]", "list of turns"),
@@ -137,7 +137,7 @@ def test_the_schema_takes_what_is_taken(tmp_path: Path) -> None:
         ("--enforce-eager", "--tensor-parallel-size two", "line 11, candidate.launch: .*no number"),
         ('regex: "a+"', 'regex: "a("', "not a regular expression"),
         ('regex: "a+"', "defects: [garbel]", "no defect named 'garbel'"),
-        ("  engine: transformers", "  engine: transformers\n  options: {threds: 1}", "did you mean `threads`"),
+        ("  engine: transformers", "  engine: transformers\n  options: {threds: 1}", "did you mean 'threads'"),
         ("kind: incident", "kind: recipe", "kind"),
     ],
 )

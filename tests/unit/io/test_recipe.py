@@ -21,14 +21,14 @@ def test_paths_are_absolute_and_options_validated(tmp_path: Path) -> None:
 CASES: list[tuple[dict[str, Any], str, list[str]]] = [
     ({"evalsets": [{"lm_eval": {"tasks": []}}]}, "too few", ["evalsets[0].lm_eval.tasks: needs at least 1, has 0"]),
     ({"temprature": 1}, "unknown field", ["line", "`temprature`", "known:"]),
-    ({"sampling__greedy__temprature": 0}, "near match", ["sampling.greedy.temprature", "did you mean `temperature`?"]),
+    ({"sampling__greedy__temprature": 0}, "near match", ["sampling.greedy.temprature", "did you mean 'temperature'?"]),
     ({"tiers__chat__criteria": [{"metric": "score_los", "margin": 0.1}]}, "metric", ["criteria[0].metric", "score_loss"]),
     ({"tiers__chat__criteria": []}, "no criteria", ["tiers.chat", "criteria"]),
     ({"tiers__chat__criteria": ...}, "criteria missing", ["tiers.chat", "criteria"]),
-    ({"tiers__chat__default": "w8a9"}, "unknown default", ["tiers.chat.default", "did you mean `w8a8`?"]),
+    ({"tiers__chat__default": "w8a9"}, "unknown default", ["tiers.chat.default", "did you mean 'w8a8'?"]),
     ({"tiers__chat__allow": ["awk"]}, "unknown allowed", ["tiers.chat.allow[0]", "'awk'"]),
-    ({"tiers__chat__fallback": "base"}, "unknown fallback", ["tiers.chat.fallback", "did you mean `baseline`?"]),
-    ({"tiers__chat__engines": ["fakee"]}, "tier's engine", ["tiers.chat.engines[0]", "did you mean `fake`?"]),
+    ({"tiers__chat__fallback": "base"}, "unknown fallback", ["tiers.chat.fallback", "did you mean 'baseline'?"]),
+    ({"tiers__chat__engines": ["fakee"]}, "tier's engine", ["tiers.chat.engines[0]", "did you mean 'fake'?"]),
     ({"engine__name": "vlm"}, "engine", ["engine.name", "did you mean 'vllm'?"]),
     ({"engine__options": {"no_such": 1}}, "engine option", ["engine.options.no_such", "unknown field"]),
     ({"model": {"pth": "x"}}, "model source", ["model", "`hub`", "`gguf`"]),
@@ -40,7 +40,7 @@ CASES: list[tuple[dict[str, Any], str, list[str]]] = [
     ({"evalsets": [{"name": "./tiny"}, {"name": "tiny@1"}]}, "set twice", ["evalsets[1].name", "twice"]),
     ({"sampling__greedy__seeds": [0, 1]}, "greedy seeds", ["sampling.greedy", "greedy"]),
     ({"qgate": 2}, "newer format", ["newer", "upgrade qgate"]),
-    ({"tiers__chat__criteria": [{"metric": "score_loss", "margin": 0.1, "evalset": "tin"}]}, "set", ["did you mean `tiny`?"]),
+    ({"tiers__chat__criteria": [{"metric": "score_loss", "margin": 0.1, "evalset": "tin"}]}, "set", ["did you mean 'tiny'?"]),
     ({"tiers__chat__criteria": [{"metric": "defect_rate", "margin": 0.1, "defects": ["loop"]}]}, "defect", ["defects[0]"]),
     ({"tiers__chat__criteria": [{"metric": "defect_rate", "margin": 0.1, "defects": []}]}, "none", ["defects: needs at least 1"]),
     ({"tiers__chat__criteria": [{"metric": "defect_increase", "margin": 2}]}, "points", ["criteria[0].margin", "0.02"]),
@@ -79,7 +79,7 @@ def test_a_list_is_not_called_short_when_its_entry_is_wrong(tmp_path: Path) -> N
 
 def test_line_is_the_fields_own(tmp_path: Path) -> None:
     text = "qgate: 1\nname: x\nmodel: {path: m}\nvariants:\n  a: {checkpoint: {path: c}, presicion: W8A8}\n"
-    with pytest.raises(RecipeError, match=r"line 5, variants\.a\.presicion.*did you mean `precision`"):
+    with pytest.raises(RecipeError, match=r"line 5, variants\.a\.presicion.*did you mean 'precision'"):
         load(write(tmp_path, text))
 
 

@@ -66,7 +66,7 @@ def test_a_value_that_is_missing_is_the_row_s_fault() -> None:
     ("pairs", "scorer", "message", "advice"),
     [
         (["prompt"], "exact", "not FIELD=COLUMN", "--map prompt=question"),
-        (["promt=q"], "exact", "no field `promt`", "did you mean `prompt`?"),
+        (["promt=q"], "exact", "no field `promt`", "did you mean 'prompt'?"),
         (["scorer=q"], "exact", "no field `scorer`", "known: answer"),
         (["prompt=q", "prompt=r"], "exact", "`prompt` is mapped twice", "FIELD={a} {b}"),
         (["prompt={q:leter}"], "exact", "not written as `leter`", "{column:letter}"),
@@ -83,7 +83,7 @@ def test_a_map_that_means_nothing_is_refused(pairs: list[str], scorer: str | Non
 def test_an_unknown_column_is_refused_with_the_near_match() -> None:
     with pytest.raises(EvalsetError, match="no column 'questoin'") as caught:
         questions([SQUAD], "prompt=questoin", "answer=answers.text")
-    assert caught.value.advice == "did you mean 'question'? columns: id, context, question, answers"
+    assert caught.value.advice == "did you mean 'question'?"
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_any_text_is_answered(name: str, args: dict[str, Any], text: str) -> Non
     [
         ("length_constraints:number_words", {}, "needs `min`, `max` or both"),
         ("length_constraints:number_words", {"min": 3, "max": 2}, "`min` is greater than `max`"),
-        ("length_constraints:number_words", {"mim": 3}, "`mim`: no such argument, did you mean `min`"),
+        ("length_constraints:number_words", {"mim": 3}, "`mim`: no such argument; did you mean 'min'"),
         ("keywords:existence", {"keywords": [" "]}, r"`keywords\.0`"),
         ("keywords:letter_frequency", {"letter": "ab", "max": 1}, "`letter`"),
         ("language:response_language", {"language": "tlh"}, "cannot tell the language 'tlh'"),

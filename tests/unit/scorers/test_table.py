@@ -39,7 +39,7 @@ def test_an_unknown_name_is_refused_with_the_near_match() -> None:
     with pytest.raises(PluginError, match="contain_all") as caught:
         scorers.load("contain_all")
     assert caught.value.advice is not None
-    assert caught.value.advice.startswith("did you mean 'contains_all'? built in: ")
+    assert caught.value.advice == "did you mean 'contains_all'?"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_an_unknown_name_is_refused_with_the_near_match() -> None:
         ("contains_all", {"values": []}, "`values`"),
         ("contains_all", {"values": ["ok", " "]}, r"`values\.1`"),
         ("contains_all", {"values": [[]]}, r"`values\.0`"),
-        ("contains_all", {"values": ["ok"], "nine_of": []}, "`nine_of`: no such argument, did you mean `none_of`"),
+        ("contains_all", {"values": ["ok"], "nine_of": []}, "`nine_of`: no such argument; did you mean 'none_of'"),
         ("exact", {"values": "blue"}, "`values`"),
         ("number", {"value": "many"}, "`value`"),
         ("number", {"value": float("nan")}, "`value`"),

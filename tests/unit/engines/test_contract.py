@@ -39,7 +39,7 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path, remote: HttpStub, mon
         return lambda: vllm.ENGINE.open(stub_job(tmp_path))
     if request.param == "openai":
         return lambda: openai.ENGINE.open(jobs.job(tmp_path, openai.OpenAiOptions(base_url=remote.url)))
-    return lambda: fake.ENGINE.open(jobs.job(tmp_path, fake.FakeOptions()))
+    return lambda: fake.ENGINE.open(jobs.job(tmp_path, fake.ENGINE.options()))
 
 
 def children() -> set[int]:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from qgate.engines.fake import ENGINE, FakeEngine, FakeOptions
+from qgate.engines.fake import ENGINE, FakeEngine
 from qgate.engines.fake_model import right_answer, tokenize
+from qgate.engines.fake_options import FakeOptions
 from qgate.errors import DiedError, HungError, StartError
 from qgate.ports import Engine, ServeJob, Tool, load_engine
 from qgate.schemas.answers import Answer, GenerateRequest, Sampling, ScoreRequest

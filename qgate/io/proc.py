@@ -25,6 +25,8 @@ from qgate.io.files import read_object
 
 TAIL_BYTES = 4000
 GRACE_S = 10.0
+LEFT_S = 2.0
+"""Time that what left the group has to follow the child of itself."""
 GUARD = 'exec 3<&0; (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & exec "$@" 3<&- </dev/null'
 """Becomes the child, and leaves a guard in its group that ends it when the pipe closes: also a parent that is killed
 with -9 leaves no server behind that would hold the GPU."""
@@ -158,7 +160,9 @@ class Child:
         self._signal(signal.SIGTERM)
         self.wait(GRACE_S)
         self._signal(signal.SIGKILL)
-        _, alive = psutil.wait_procs(family, timeout=2)
+        deadline = time.monotonic() + LEFT_S
+        while (alive := [each for each in family if _runs(each)]) and time.monotonic() < deadline:
+            time.sleep(0.01)
         for process in alive:
             with contextlib.suppress(psutil.Error):
                 process.kill()
@@ -183,6 +187,14 @@ def _descendants(pid: int) -> list[psutil.Process]:
         return psutil.Process(pid).children(recursive=True)
     except psutil.Error:
         return []
+
+
+def _runs(process: psutil.Process) -> bool:
+    """A process that ended stays a zombie until its parent, often a busy init, asks for its code: that is not awaited."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def run(

@@ -56,6 +56,25 @@ def test_stop_insists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert child.poll() == -9
 
 
+def test_stop_ends_what_left_the_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proc, "LEFT_S", 0.0)
+    leaves = SPAWNS.replace("(600)'])", "(600)'], start_new_session=True)")
+    with proc.Child([sys.executable, "-c", leaves], log=tmp_path / "x.log") as child:
+        wait_for(lambda: len(psutil.Process(child.pid).children()) == 2)  # the guard, and what the child started
+        family = psutil.Process(child.pid).children()
+    wait_for(lambda: not any(is_alive(each) for each in family))
+
+
+def test_what_ended_runs_no_more_though_nobody_asked_for_its_code() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    left = psutil.Process(ended.pid)
+    wait_for(lambda: left.status() == psutil.STATUS_ZOMBIE)
+    assert left.is_running()
+    assert not proc._runs(left)
+    ended.wait()
+    assert not proc._runs(left)
+
+
 def test_stop_all_ends_the_living_and_starts_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proc, "_FAMILY", proc._Family())
     child = proc.Child([sys.executable, "-c", "import time; time.sleep(600)"], log=tmp_path / "x.log")

@@ -69,7 +69,7 @@ def _where(hits: Sequence[DefectHit], other: Row) -> str:
         detail = f" ({hits[0].detail})" if hits[0].detail else ""
         return f"char {hits[0].start}: {hits[0].name}{detail}"
     if not came(other):
-        return f"no answer: {other.status}"
+        return f"no answer: {other.ending}"
     if other.first_divergence is not None:
         return f"leaves the baseline's answer at token {other.first_divergence}"
     return ""

@@ -162,11 +162,15 @@ def _tokens(case: Case, recipe: Recipe) -> list[str]:
 def _missing(arms: Arms) -> list[str]:
     said = []
     for (name, number), part in sorted(arms.replicates.items()):
-        gone = Counter(row.status for row in part.values() if not came(row))
+        gone = [row for row in part.values() if not came(row)]
         if gone:
-            words = ", ".join(f"{count} {status}" for status, count in sorted(gone.items()))
+            words = ", ".join(
+                f"{count} {status}" for status, count in sorted(Counter(row.status for row in gone).items())
+            )
             arm = name if number == 0 else f"{name}#{number}"
-            said.append(f"{arm} has {sum(gone.values())} of {len(part)} answers that did not come ({words}).")
+            errors = Counter(sorted(row.error for row in gone if row.error is not None)).most_common(1)
+            why = "".join(f", most often: {error}" for error, _ in errors)
+            said.append(f"{arm} has {len(gone)} of {len(part)} answers that did not come ({words}){why or '.'}")
     return said
 
 

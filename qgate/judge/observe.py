@@ -16,6 +16,7 @@ from qgate.schemas.evidence import DefectHit, Row
 
 MAX_COMPARED = 20_000
 """Characters of each text that `similarity` looks at: its time is the product of both lengths."""
+MAX_ERROR_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,13 @@ def observe(
         latency_s=answer.latency_s,
         baseline_nll=baseline_nll,
         excused=excused,
+        error=None if came(answer) else _brief(answer.error),
     )
+
+
+def _brief(error: str | None) -> str | None:
+    """The first line of what was said, as long as a person reads it."""
+    return next(iter((error or "").strip().splitlines()), "")[:MAX_ERROR_CHARS] or None
 
 
 def came(answer: Answer | Row) -> bool:

@@ -125,7 +125,7 @@ def _observed(row: Row, words: Pool, texts: Pool) -> dict[str, Any]:
         "score": _short(row.score),
         "tokens": row.completion_tokens,
         "finish": words.add(row.finish_reason),
-        "status": words.add(row.status),
+        "status": words.add(row.ending),
         "defects": hits,
         "latency": _short(row.latency_s),
     }

@@ -17,8 +17,8 @@ from qgate.reports.visible import storable
 from qgate.schemas.evidence import DefectHit, Row
 
 KIND = b"answers_table"
-VERSION = 3
-"""1 had no `excused` and no `family`; 2 had no `written`, which was true of every row."""
+VERSION = 4
+"""1 had no `excused` and no `family`; 2 had no `written`, which was true of every row; 3 had no `error`."""
 _SLICE = "slice_"
 _NAMES = pa.list_(pa.string())
 _COLUMNS: dict[str, pa.DataType] = {
@@ -46,6 +46,7 @@ _COLUMNS: dict[str, pa.DataType] = {
     "excused": _NAMES,
     "family": pa.string(),
     "written": pa.bool_(),
+    "error": pa.string(),
 }
 _DEFECTS: dict[str, tuple[str, pa.DataType]] = {
     "defects": ("name", _NAMES),

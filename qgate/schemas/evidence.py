@@ -63,6 +63,13 @@ class Row:
     written: bool = True
     """Whether the model wrote the text. Where it only ranked given options, `text` is the one it ranks first, and
     nothing can be said of its length, its limit or its defects."""
+    error: str | None = None
+    """What went wrong where no answer came, in one line; None also where nobody said."""
+
+    @property
+    def ending(self) -> str:
+        """Its status, with what went wrong."""
+        return self.status if self.error is None else f"{self.status}: {self.error}"
 
     @property
     def cluster(self) -> tuple[str, str]:

@@ -56,8 +56,15 @@ def test_what_never_came_is_neither_scored_nor_compared_nor_searched(status: str
     found = row(lost, baseline=answer("Two minutes."))
     assert not came(lost)
     assert (found.score, found.defects, found.identical, found.similarity) == (None, (), None, None)
+    assert (found.error, found.ending) == ("gone", f"{status}: gone")
     beside_lost = row(answer("Two minutes."), baseline=lost)
     assert (beside_lost.score, beside_lost.identical, beside_lost.first_divergence) == (1.0, None, None)
+
+
+def test_of_an_error_its_first_line_is_kept_in_brief() -> None:
+    errors = (None, "", "  \n ", "HTTP 500: boom\n  at line 1", "x" * 5000)
+    found = [row(answer(None, status="error", finish_reason=None, error=error)).error for error in errors]
+    assert found == [None, None, None, "HTTP 500: boom", "x" * 200]
 
 
 def test_a_truncated_answer_is_scored_and_cut() -> None:

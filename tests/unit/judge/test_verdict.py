@@ -201,6 +201,18 @@ def test_a_single_answer_with_nan_in_its_logits_is_told_whatever_the_criteria_ar
     assert not any("NaN" in each for each in judge(made, recipe([SCORE]), "run").findings)
 
 
+def test_why_answers_did_not_come_is_told_with_the_commonest_reason():
+    base = scores(100, 0.8)
+    made = evidence(base, {"w8a8": [[None]] * 3 + list(base[3:])})
+    said = {"i0000": "HTTP 500: boom", "i0001": "HTTP 429: slow down", "i0002": "HTTP 429: slow down"}
+    rows = tuple(
+        dataclasses.replace(each, error=said[each.item]) if each.status == "error" else each for each in made.rows
+    )
+    sheet = judge(dataclasses.replace(made, rows=rows), recipe([SCORE]), "run")
+    assert "w8a8 has 3 of 100 answers that did not come (3 error), most often: HTTP 429: slow down" in sheet.findings
+    assert {example.where for example in sheet.examples} == {f"no answer: error: {each}" for each in said.values()}
+
+
 def test_an_engine_noisier_than_the_margin_makes_the_criterion_invalid():
     base = scores(300, 0.8)
     made = evidence(base, {"w8a8": base}, floor=damaged(base, 0.3))

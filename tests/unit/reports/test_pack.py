@@ -41,6 +41,12 @@ def test_every_answer_beside_its_baseline():
         assert found == [(hit.name, hit.start) for hit in row.defects]
 
 
+def test_the_status_of_an_answer_that_did_not_come_says_why():
+    lost = replace(BUNDLE.rows[-1], status="error", score=None, text=None, error="HTTP 429: slow down")
+    data = unpacked(pack.pack(with_rows([lost])).answers)
+    assert [data["words"][place] for place in data["rows"]["status"]] == ["error: HTTP 429: slow down"]
+
+
 def test_each_text_is_stored_once():
     data = unpacked(pack.pack(BUNDLE).answers)
     texts = [text for text, _ in data["texts"]]

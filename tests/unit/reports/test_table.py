@@ -41,6 +41,15 @@ def test_the_second_version_is_read_as_having_written_everything():
     assert table.read(old) == ROWS
 
 
+def test_why_an_answer_did_not_come_is_kept_and_older_tables_do_not_say_it():
+    lost = (replace(ROWS[0], status="error", score=None, text=None, error="HTTP 429: slow \ud800 down"),)
+    (found,) = table.read(table.build(lost))
+    assert found.error == "HTTP 429: slow \ufffd down"
+    old = table.build(lost).drop_columns(["error"])
+    old = old.replace_schema_metadata({b"qgate.kind": table.KIND, b"qgate.version": b"3"})
+    assert table.read(old) == (replace(lost[0], error=None),)
+
+
 def test_pandas_reads_it():
     frame = table.build(ROWS).to_pandas()
     assert len(frame) == len(ROWS)

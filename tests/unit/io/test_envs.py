@@ -1,6 +1,7 @@
 """Environments, built for real from a lock of one tiny wheel: once whole, once killed in the middle."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -71,24 +72,32 @@ def write_wheel(folder: Path) -> None:
         wheel.writestr(f"{info}/RECORD", f"tiny_tool.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("home")
+def made_home(folder: Path, patch: pytest.MonkeyPatch) -> Path:
+    """A home with the tiny tool's lock, and pip looking for wheels there and nowhere else."""
     write_wheel(folder / "wheels")
     write_lock(folder, "tiny", SLOW_CHECK)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("QGATE_HOME", str(folder))
-        patch.setenv("PIP_CONFIG_FILE", os.devnull)
-        patch.setenv("PIP_NO_INDEX", "1")
-        patch.setenv("PIP_FIND_LINKS", str(folder / "wheels"))
-        patch.delenv("PYTHONPATH", raising=False)
-        yield folder
+    patch.setenv("QGATE_HOME", str(folder))
+    patch.setenv("PIP_CONFIG_FILE", os.devnull)
+    patch.setenv("PIP_NO_INDEX", "1")
+    patch.setenv("PIP_FIND_LINKS", str(folder / "wheels"))
+    patch.delenv("PYTHONPATH", raising=False)
+    return folder
 
 
 @pytest.fixture(scope="module")
-def killed(home: Path) -> list[Path]:
-    """A build that was killed while its check ran; what it left."""
-    reached = home / "reached"
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Shared: a test that changes anything of the tiny tool's puts it back, or has a home of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield made_home(tmp_path_factory.mktemp("home"), patch)
+
+
+@pytest.fixture(scope="module")
+def tool(home: Path) -> Tool:
+    return env_build.build("tiny", Silent())
+
+
+def kill_in_check(reached: Path) -> None:
+    """Start a build, and kill it while its check runs."""
     root = Path(__file__).parents[3]
     builder = subprocess.Popen(
         [sys.executable, "-c", BUILD], cwd=root, env={**os.environ, "TINY_WAIT": str(reached), "PYTHONPATH": str(root)}
@@ -98,27 +107,21 @@ def killed(home: Path) -> list[Path]:
         time.sleep(0.05)
     builder.send_signal(signal.SIGKILL)
     builder.wait()
-    return list((home / "envs" / "builds").iterdir())
-
-
-@pytest.fixture(scope="module")
-def tool(killed: list[Path]) -> Tool:
-    """The environment, built after the killed build."""
-    assert len(killed) == 1
-    return env_build.build("tiny", Silent())
 
 
 def test_a_killed_build_leaves_nothing_that_is_taken_and_the_next_sweeps_it(
-    killed: list[Path], home: Path, request: pytest.FixtureRequest
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    builds = made_home(tmp_path / "home", monkeypatch) / "envs" / "builds"
+    kill_in_check(tmp_path / "reached")
+    (killed,) = builds.iterdir()
     assert envs.status("tiny").state == "missing"
     with pytest.raises(EnvError, match="is not built") as caught:
         envs.resolve("tiny")
     assert caught.value.advice == "qgate env build tiny"
-    tool = request.getfixturevalue("tool")
-    assert envs.resolve("tiny") == tool
-    assert not killed[0].exists()
-    assert len(list((home / "envs" / "builds").iterdir())) == 1
+    assert env_build.build("tiny", Silent()) == envs.resolve("tiny")
+    assert not killed.exists()
+    assert len(list(builds.iterdir())) == 1
 
 
 def test_a_built_environment_runs_its_tool(tool: Tool) -> None:
@@ -234,10 +237,15 @@ def test_no_room_is_said_before_any_work(home: Path) -> None:
         env_build.build("huge", Silent())
 
 
-def test_removing_takes_the_link_and_the_build(tool: Tool, home: Path) -> None:
+def test_removing_takes_the_link_and_the_build(
+    tool: Tool, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = shutil.copytree(home, tmp_path / "home", symlinks=True)
+    monkeypatch.setenv("QGATE_HOME", str(own))
+    assert envs.status("tiny").ready
     assert env_build.remove("tiny") == 1
     assert envs.status("tiny").state == "missing"
-    assert not list((home / "envs" / "builds").glob("tiny-*"))
+    assert not list((own / "envs" / "builds").glob("tiny-*"))
     assert locks.find("tiny").name == "tiny"
 
 

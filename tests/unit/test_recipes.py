@@ -12,6 +12,7 @@ import yaml
 from qgate import cli
 from qgate.crosscheck import evalset_name
 from qgate.io import evalsets, hashes, recipe
+from qgate.judge.reach import out_of_reach
 from qgate.rooms import calibration
 from qgate.schemas.recipe import HubSource
 from tests.http_stub import HttpStub, Request
@@ -52,6 +53,14 @@ def test_its_calibration_texts_are_there_and_enough(path: Path) -> None:
             assert variant.calibration.file is not None
             assert variant.calibration.file.resolve() == GENERAL
             assert len(calibration.check(variant.calibration)) >= variant.calibration.num_samples
+
+
+@by_name
+def test_it_asks_enough_items_for_each_of_its_criteria_to_pass(path: Path) -> None:
+    asked = recipe.load(path).recipe
+    sets = {evalset_name(use.name): evalsets.load(use, path.parent).items for use in asked.evalsets}
+    counts = {name: len({item.twin_of or item.id for item in items}) for name, items in sets.items()}
+    assert not list(out_of_reach(asked, counts))
 
 
 @by_name

@@ -6,7 +6,8 @@ cannot tell, which counts as missing. An answer that did not come is the worst t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from math import inf, isfinite, isnan, nan
 
@@ -113,6 +114,20 @@ would count one way what also happens the other way. `truncation_increase` count
 def all_defects(row: Row) -> frozenset[str]:
     """Names of the defects of an answer, those included that only the baseline's own answer excuses."""
     return frozenset({hit.name for hit in row.defects}.union(row.excused or ()) - ONE_SIDED)
+
+
+GARBAGE = frozenset({"empty", "mojibake", "nonfinite_logprob", "token_flood", "token_salad"})
+"""Defects that no sound model has in more than a few answers. Loops are not among them: base models do loop."""
+
+
+def garbage_of(reference: Iterable[Row]) -> str | None:
+    """What is said of a baseline most of whose answers are garbage: of harm to those nothing can be seen. Else None."""
+    written = [row for row in reference if came(row) and row.written]
+    found = Counter(min(names) for row in written if (names := all_defects(row) & GARBAGE))
+    if 2 * found.total() <= len(written):
+        return None
+    named = ", ".join(name for name, _ in found.most_common())
+    return f"{found.total()} of {len(written)} answers of the baseline itself are garbage ({named}): nothing to compare"
 
 
 def _defect_metric(metric: str, names: Collection[str] | None) -> RowMetric:

@@ -144,15 +144,17 @@ def _floor_fails(criterion: Criterion, floor: Measured | None) -> Judged | None:
             f"the baseline changes {_show(criterion, floor.estimate.value)} of its own answers "
             f"({_bound(high, criterion, 'at most')}), too many to tell more"
         )
+        margin = "a narrower margin"  # it must leave room for the floor below 100 %
     elif low > criterion.margin:
         what = f"the baseline against itself has {_name(criterion, floor)} {_show(criterion, floor.estimate.value)}"
         what += f" ({_bound(low, criterion, 'at least')})"
+        margin = "a wider margin"
     else:
         return None
     return Judged(
         Verdict.INVALID,
         f"{what}: the engine is too noisy for the margin {_show(criterion, criterion.margin)}; use "
-        "`determinism: repeatable`, the same concurrency in both runs, a wider margin, or more items",
+        f"`determinism: repeatable`, the same concurrency in both runs, {margin}, or more items",
     )
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from qgate.judge import breakdown, examples, findings
 from qgate.judge.arms import FLOOR, Arms
 from qgate.judge.compare import Case, Measured, measure
+from qgate.judge.criteria import garbage_of
 from qgate.judge.decide import decide
 from qgate.judge.resample import Draws
 from qgate.judge.tokens import TokenTable, table
@@ -56,6 +57,11 @@ class Bench:
     @cached_property
     def _measured(self) -> dict[tuple[str, str], Measured]:
         return {}
+
+    @cached_property
+    def garbage(self) -> str | None:
+        """Why nothing can be judged by the baseline's answers: see `criteria.garbage_of`."""
+        return garbage_of(self.case.arms.reference.values())
 
     def measure(self, criterion: Criterion, arm: str) -> Measured:
         """The criterion's harm on an arm, measured once for all tiers and margins."""
@@ -148,6 +154,8 @@ def _unfit(bench: Bench, tier: Tier, variant: str) -> str | None:
             return f"{name} gave no answers"
     if bench.recipe.noise_floor.replicates and not bench.case.arms.has(FLOOR):
         return "the A/A arm gave no answers, so the baseline's own noise is unknown"
+    if bench.garbage is not None:
+        return bench.garbage
     if evidence.engine not in tier.engines:
         accepted = ", ".join(tier.engines)
         return f"the numbers come from the engine {evidence.engine or 'unknown'!r}; this interface accepts {accepted}"
@@ -189,7 +197,8 @@ def _combine(criteria: tuple[CriterionResult, ...]) -> tuple[Verdict, str]:
 
 
 def _first_reason(results: list[CriterionResult]) -> str:
-    more = f" (and {len(results) - 1} more)" if len(results) > 1 else ""
+    num_more = len(results) - 1
+    more = f" (and {num_more} more {'criteria' if num_more > 1 else 'criterion'})" if num_more else ""
     return max(results, key=_share_of_margin).reason + more
 
 

@@ -188,6 +188,37 @@ def test_a_broken_baseline_and_a_variant_that_is_more_so_are_told_whatever_the_c
     ]
 
 
+@pytest.mark.parametrize(("num_empty", "judged"), [(50, True), (51, False)])
+def test_nothing_is_judged_by_a_baseline_whose_answers_are_mostly_garbage(num_empty, judged):
+    """Both arms are equally empty: no defect is new and no probability is another, but nothing was compared."""
+    base = scores(100, 0.8)
+    made = evidence(base, {"w8a8": base})
+    empty = (DefectHit("empty"),)
+    rows = tuple(
+        dataclasses.replace(
+            each,
+            text="",
+            defects=empty if (each.variant, each.replicate) == ("baseline", 0) else (),
+            excused=("empty",),
+        )
+        if each.item < f"i{num_empty:04d}"
+        else each
+        for each in made.rows
+    )
+    sheet = judge(dataclasses.replace(made, rows=rows), recipe([{"metric": "defect_rate", "margin": 0.05}]), "run")
+    assert (set(verdicts(sheet).values()) == {Verdict.PASS}) is judged
+    assert judged or set(verdicts(sheet).values()) == {Verdict.INCONCLUSIVE}
+    assert judged or "51 of 100 answers of the baseline itself are garbage (empty)" in sheet.tiers[0].reason
+
+
+def test_a_baseline_that_loops_is_no_garbage():
+    base = scores(100, 0.8)
+    made = evidence(base, {"w8a8": base})
+    rows = tuple(dataclasses.replace(each, defects=(DefectHit("repetition_loop"),)) for each in made.rows)
+    sheet = judge(dataclasses.replace(made, rows=rows), recipe([SCORE]), "run")
+    assert set(verdicts(sheet).values()) == {Verdict.PASS}
+
+
 def test_a_single_answer_with_nan_in_its_logits_is_told_whatever_the_criteria_are():
     base = scores(100, 0.8)
     made = evidence(base, {"w8a8": base})
@@ -242,6 +273,7 @@ def test_changed_answers_are_judged_over_the_floor():
     assert result.floor.value == pytest.approx(0.3, abs=0.06)
     assert result.estimate.value == pytest.approx(0.05, abs=0.08)
     assert criterion(sheet, index=1).verdict is Verdict.INVALID  # 30 % floor leaves no room for 80 % over it
+    assert "a narrower margin" in criterion(sheet, index=1).reason
 
 
 def test_defects_of_the_variant_count_and_excused_ones_do_not():

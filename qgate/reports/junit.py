@@ -1,18 +1,19 @@
 """junit.xml: one test case per tier × variant × criterion. Pure: a run and its verdict sheet in, XML text out.
 
 FAIL is a failure, INCONCLUSIVE and INVALID are errors (nobody may read them as passed), VOID and variants that a tier
-does not allow are skipped. The structure is Jenkins' xUnit schema (junit-10), which GitLab and GitHub actions read too.
+does not allow are skipped, and so is what the second run of a sound baseline could not settle. The structure is Jenkins'
+xUnit schema (junit-10), which GitLab and GitHub actions read too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from xml.etree import ElementTree as ET
 
 from qgate.reports.visible import xml_text
-from qgate.reports.words import criterion_name, interval, labelled, precisions, tier_sentence
+from qgate.reports.words import criterion_name, interval, is_sound_baseline, labelled, precisions, tier_sentence
 from qgate.schemas.run import Run
 from qgate.schemas.verdict import CriterionResult, TierVerdict, VariantVerdict, Verdict, VerdictSheet
 from qgate.wording import counted
@@ -75,7 +76,8 @@ def _cases(tier: TierVerdict, variant: VariantVerdict) -> Iterator[_Case]:
             yield _Case(classname, name, "skipped", "not allowed", variant.reason or "this tier does not allow it")
         return
     for criterion in variant.criteria:
-        yield _criterion_case(classname, criterion)
+        case = _criterion_case(classname, criterion)
+        yield replace(case, outcome="skipped") if case.outcome and is_sound_baseline(variant) else case
     if variant.verdict not in {criterion.verdict for criterion in variant.criteria}:
         outcome = _ELEMENT.get(variant.verdict)
         yield _Case(classname, "may be served", outcome, variant.verdict.value, variant.reason)

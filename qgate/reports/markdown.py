@@ -17,6 +17,7 @@ from qgate.reports.words import (
     criterion_name,
     findings_of,
     in_tier,
+    is_sound_baseline,
     labelled,
     precisions,
     share,
@@ -139,7 +140,7 @@ def _reasons(sheet: VerdictSheet) -> str:
     grouped: dict[tuple[str, ...], list[str]] = {}
     for tier in sheet.tiers:
         for variant in tier.variants:
-            for cells in _not_passed(variant) if variant.allowed else ():
+            for cells in _not_passed(variant) if variant.allowed and not is_sound_baseline(variant) else ():
                 grouped.setdefault(cells, []).append(tier.tier)
     rows = [[*cells[:2], escape(", ".join(tiers)), *cells[2:]] for cells, tiers in grouped.items()]
     rows.sort(key=lambda row: row[0] != _MARK[Verdict.FAIL])

@@ -64,6 +64,11 @@ def in_tier(tier: TierVerdict, name: str) -> VariantVerdict | None:
     return next((variant for variant in tier.variants if variant.variant == name), None)
 
 
+def is_sound_baseline(variant: VariantVerdict) -> bool:
+    """Whether it is the baseline, and passes: then nothing is asked of it, and what is open in its criteria fails nobody."""
+    return variant.variant == BASELINE and variant.verdict is Verdict.PASS
+
+
 def share(value: Any) -> str:
     """A share in per cent, `—` where there is none."""
     return f"{value:.1%}".replace("%", " %") if isinstance(value, int | float) and math.isfinite(value) else MISSING

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 from lxml import etree
 
-from qgate.reports import junit
+from qgate.reports import junit, markdown
 from qgate.schemas.verdict import Verdict
 from tests.unit.reports import sample
 from tests.unit.reports.golden import FOLDER, same_as_golden
@@ -79,6 +79,21 @@ def test_a_tier_without_variants_is_an_error():
 def test_forbidden_variants_are_skipped_even_where_they_fail():
     root = parsed(with_variant(allowed=False, verdict=Verdict.FAIL))
     assert set(outcomes(root)) == {"skipped"}
+
+
+def test_what_a_sound_baseline_cannot_settle_against_itself_is_nobodys_error():
+    sheet = sample.sheet()
+    tier = sheet.tiers[0]
+    open_one = tier.variants[1].criteria[0].model_copy(update={"verdict": Verdict.INCONCLUSIVE})
+    baseline = tier.variants[0].model_copy(update={"criteria": (open_one,)})
+    assert (baseline.variant, baseline.verdict) == ("baseline", Verdict.PASS)
+    alone = sheet.model_copy(update={"tiers": (tier.model_copy(update={"variants": (baseline,)}),)})
+    assert outcomes(parsed(alone)) == {"skipped": 1}
+    assert "What did not pass" not in markdown.render(sample.run(), alone)
+    noisy = baseline.model_copy(update={"verdict": Verdict.INCONCLUSIVE})
+    unsound = sheet.model_copy(update={"tiers": (tier.model_copy(update={"variants": (noisy,)}),)})
+    assert outcomes(parsed(unsound)) == {"error": 1}
+    assert "What did not pass" in markdown.render(sample.run(), unsound)
 
 
 def test_characters_that_xml_forbids_are_replaced():

@@ -204,7 +204,11 @@ def _repro_new(new: argparse.ArgumentParser) -> None:
     source.add_argument("--run", metavar="RUN", help="folder or id of a finished run")
     new.add_argument("--answer", type=Path, metavar="FILE", help="what came back: a JSON response or plain text")
     new.add_argument("--variant", metavar="NAME", help="with --run: whose answer")
-    new.add_argument("--item", metavar="ID", help="with --run: set/item, or a whole set/item/profile/seed")
+    new.add_argument(
+        "--item",
+        metavar="ID",
+        help="with --run: set/item, or all of set/item/profile/seed; with --log: a request's id or number",
+    )
     new.add_argument("--profile", metavar="NAME", help="with --run: which sampling profile")
     new.add_argument("--seed", type=int, metavar="N", help="with --run: which seed")
     new.add_argument("--recipe", type=Path, metavar="FILE", help="with --run: where its recipe lies, for its own sets")

@@ -14,11 +14,12 @@ from pydantic import ValidationError
 from qgate.commands.show import find_run
 from qgate.errors import ExitCode, IncidentError, UserError
 from qgate.io import incident as incident_file
-from qgate.io import incident_curl, incident_text
+from qgate.io import incident_curl, incident_log, incident_text
 from qgate.io.redact import redact, redact_words
 from qgate.io.scoring import load_scorer
 from qgate.io.validation import reason
 from qgate.judge.recognise import recogniser
+from qgate.judge.request_body import opening
 from qgate.levers import load_isolating
 from qgate.ports import load_engine
 from qgate.rooms.incident_run import Wanted, from_run
@@ -62,7 +63,7 @@ def _made(arguments: argparse.Namespace) -> Incident:
         side = _candidate(arguments, base) or _served(parsed)
         return _incident("a curl command", parsed.request, came, side, parsed.num_secrets + num)
     if arguments.log is not None:
-        pasted = incident_text.from_log(_text(arguments.log))
+        pasted = incident_log.from_log(_text(arguments.log), arguments.item)
     else:
         pasted = incident_text.from_pasted(_text(arguments.request), answer)
     named = _candidate(arguments, base)
@@ -83,7 +84,7 @@ def _with_arguments(made: Incident, arguments: argparse.Namespace) -> Incident:
     """What the command line says beside; every text without its secrets."""
     base = arguments.file.resolve().parent
     tried, num_tried = redact([*made.tried, *arguments.tried])
-    title, num_title = redact(arguments.title or made.title or made.source)
+    title, num_title = redact(arguments.title or made.title or _title(made))
     update: dict[str, Any] = {"title": title}
     if tried:
         update["tried"] = tuple(tried)
@@ -99,6 +100,12 @@ def _with_arguments(made: Incident, arguments: argparse.Namespace) -> Incident:
         update["baseline"] = _side(arguments.baseline, base, engine=arguments.engine)
     removed = made.secrets_removed + num_tried + num_title
     return made.model_copy(update={**update, "secrets_removed": removed})
+
+
+def _title(made: Incident) -> str:
+    """The model that was asked, and the start of what it was asked."""
+    model, body = made.candidate.model, made.request.body
+    return ": ".join(filter(None, (str(body.get("model") or model or ""), opening(body)))) or made.source
 
 
 def _candidate(arguments: argparse.Namespace, base: Path) -> Side | None:

@@ -118,6 +118,16 @@ def prompt_text(body: Body) -> str:
     return raw if isinstance(raw, str) else ""
 
 
+def opening(body: Body, width: int = 60) -> str:
+    """The start of what the user said last, or of a raw prompt, on one line of at most `width` printable characters."""
+    raw = raw_prompt(body)
+    if isinstance(raw, tuple):
+        return f"{len(raw)} token ids"
+    said = [turn.content for turn in messages_of(body) if turn.role == "user"] or [prompt_text(body)]
+    text = " ".join("".join(letter if letter.isprintable() else " " for letter in said[-1]).split())
+    return text if len(text) <= width else f"{text[: width - 1].rstrip()}…"
+
+
 def stop_strings(body: Body) -> tuple[str, ...]:
     """The texts that end an answer."""
     stop = body.get("stop")

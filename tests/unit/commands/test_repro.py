@@ -190,6 +190,7 @@ def test_new_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     value = yaml.safe_load((tmp_path / "i.yaml").read_text())
     assert value["candidate"] == {"checkpoint": {"path": "m"}, "engine": "fake"}
     assert value["baseline"] == {"checkpoint": {"path": "b"}, "engine": "fake"}
+    assert value["title"] == f"big: {STORY}"[:64].rstrip() + "…"
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,18 @@ def test_new_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_new_from_a_pasted_request(candidate: str, expected: object, tmp_path: Path) -> None:
     (tmp_path / "prompt.txt").write_text("What is it?\n", encoding="utf-8")
     assert call("new", "sub/i.yaml", "--request", "prompt.txt", "--candidate", candidate) == 0
-    assert yaml.safe_load((tmp_path / "sub" / "i.yaml").read_text())["candidate"] == expected
+    value = yaml.safe_load((tmp_path / "sub" / "i.yaml").read_text())
+    assert (value["candidate"], value["title"]) == (expected, "What is it?")
+
+
+def test_new_takes_the_request_of_a_log_that_is_meant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [f'Request r{n} JSON body: {{"model": "m", "prompt": "no. {n}"}}' for n in (7, 8)]
+    (tmp_path / "vllm.log").write_text("\n".join(lines), encoding="utf-8")
+    words = ["new", "i.yaml", "--log", "vllm.log", "--candidate", "m"]
+    assert call(*words) == 2
+    assert "  2  r8  no. 8" in capsys.readouterr().err
+    assert call(*words, "--item", "2") == 0
+    assert yaml.safe_load((tmp_path / "i.yaml").read_text())["title"] == "m: no. 8"
 
 
 def test_new_from_a_log_needs_to_know_what_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from qgate.judge.request_body import (
     left_out,
     limit_for,
     messages_of,
+    opening,
     prompt_text,
     raw_prompt,
     server_defaults,
@@ -137,3 +138,24 @@ def test_the_ladder_goes_down_from_the_filed_temperature() -> None:
         "temperature_1", "temperature_0.7", "temperature_0.3",
     ]  # fmt: skip
     assert factors.GREEDY not in {factor.name for factor in ladder(Ask(FULL))}
+
+
+def user(*said: str) -> dict[str, Any]:
+    return {
+        "messages": [{"role": "system", "content": "Be kind."}, *({"role": "user", "content": each} for each in said)]
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "start"),
+    [
+        (user("Before", "What\n\tis it?\x1b"), "What is it?"),
+        (user("永" * 80), "永" * 59 + "…"),
+        ({"messages": [{"role": "assistant", "content": "Alone"}]}, "Alone"),
+        ({"prompt": "Once upon"}, "Once upon"),
+        ({"prompt": [1, 2, 3]}, "3 token ids"),
+        (user(""), ""),
+    ],
+)
+def test_the_start_of_what_was_asked_is_on_one_line(body: dict[str, Any], start: str) -> None:
+    assert opening(body) == start

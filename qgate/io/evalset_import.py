@@ -17,9 +17,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from qgate.errors import QgateError
-from qgate.io.evalset_items import asked_again, describe, lines
+from qgate.io.evalset_items import asked_again, describe, lines, words_of
 from qgate.io.redact import redact
-from qgate.schemas.evalset import Item, Message, ScorerUse
+from qgate.schemas.evalset import Item, ScorerUse
 from qgate.wording import near_or_known
 
 QUESTION_FIELDS = frozenset(
@@ -62,7 +62,7 @@ def read(data: bytes, check: Callable[[ScorerUse], None]) -> Imported:
     aside: list[dict[str, Any]] = []
     faults: list[Fault] = []
     taken: dict[str, int] = {}
-    asked: dict[tuple[Message, ...], int] = {}
+    asked: dict[tuple[tuple[str, str], ...], int] = {}
     total = 0
     for number, line in lines(data):
         try:
@@ -71,15 +71,15 @@ def read(data: bytes, check: Callable[[ScorerUse], None]) -> Imported:
             check(item.scorer)
             if item.id in taken:
                 raise LineError(f"its id is already used in line {taken[item.id]}")
-            if item.messages in asked:
-                raise LineError(asked_again(asked[item.messages]))
+            if (words := words_of(item.messages)) in asked:
+                raise LineError(asked_again(asked[words]))
         except QgateError as error:
             faults.append(Fault(number, f"{error.message} ({error.advice})" if error.advice else error.message))
             continue
         except ValueError as error:
             faults.append(Fault(number, str(error)))
             continue
-        taken[item.id] = asked[item.messages] = number
+        taken[item.id] = asked[words] = number
         total += num_secrets
         items.append(item)
         if rest:

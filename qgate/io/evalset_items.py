@@ -5,6 +5,7 @@ Every fault is named with the file and the line; several are reported at once.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 
 from pydantic import ValidationError
@@ -60,15 +61,30 @@ def asked_again(line: int) -> str:
     return f"it asks what line {line} asks: the same prompt twice is no more evidence"
 
 
+def words_of(messages: tuple[Message, ...]) -> tuple[tuple[str, str], ...]:
+    """What a prompt asks, whatever its blanks and invisible characters: roles and words."""
+    return tuple((message.role, " ".join(_seen(message.content).split())) for message in messages)
+
+
+def _seen(text: str) -> str:
+    return text if text.isascii() else "".join(char for char in text if unicodedata.category(char) != "Cf")
+
+
 def _inconsistencies(items: list[tuple[int, Item]], name: str) -> Iterator[str]:
-    """Ids and prompts used twice, twins of nothing, prompts that do not end with the user."""
+    """Ids and prompts used twice, twins of nothing, prompts that do not end with the user.
+
+    Blanks and invisible characters make no prompt another one, unless they are the noise of a twin.
+    """
     first: dict[str, int] = {}
     asked: dict[tuple[Message, ...], int] = {}
+    families: dict[tuple[tuple[str, str], ...], tuple[str, int]] = {}
     for number, item in items:
+        family = item.twin_of or item.id
+        earlier, line = families.setdefault(words_of(item.messages), (family, number))
         if item.id in first:
             yield f"{name}:{number}: the id {item.id!r} is already used in line {first[item.id]}"
-        elif item.messages in asked:
-            yield f"{name}:{number}: {asked_again(asked[item.messages])}"
+        elif item.messages in asked or earlier != family:
+            yield f"{name}:{number}: {asked_again(asked.get(item.messages, line))}"
         first.setdefault(item.id, number)
         asked.setdefault(item.messages, number)
     clean = {item.id for _, item in items if item.twin_of is None}

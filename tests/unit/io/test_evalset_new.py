@@ -141,6 +141,9 @@ def test_an_id_used_twice_is_a_bad_line(tmp_path: Path) -> None:
 def test_a_prompt_asked_twice_is_a_bad_line(tmp_path: Path) -> None:
     with pytest.raises(EvalsetError, match=r"in\.jsonl:2: it asks what line 1 asks: .* no more evidence"):
         make(tmp_path, BODY, {"custom_id": "r2", "body": BODY})
+    said = [{"messages": [{"role": "user", "content": text}]} for text in ("Hello there.", " Hello  there.\n")]
+    with pytest.raises(EvalsetError, match=r"in\.jsonl:2: it asks what line 1 asks"):
+        make(tmp_path, *said)
 
 
 def test_a_folder_in_use_or_a_bad_name_is_refused(tmp_path: Path) -> None:

@@ -117,6 +117,15 @@ def test_faulty_lines_are_refused_by_number(tmp_path: Path, lines: bytes, expect
     assert expected in refusal(write(tmp_path / "mine", lines))
 
 
+@pytest.mark.parametrize("again", ["Say yes, a. ", "Say  yes,\na.", "Say yes, a\u200b.", "\ufeffSay yes, a."])
+def test_blanks_and_invisible_characters_make_no_prompt_another_one(tmp_path: Path, again: str) -> None:
+    """A hundred items that differ by blanks alone would be a hundred pieces of evidence."""
+    same = item("b", messages=[{"role": "user", "content": again}])
+    assert "items.jsonl:2: it asks what line 1 asks" in refusal(write(tmp_path / "mine", jsonl(item("a"), same)))
+    write(tmp_path / "twins", jsonl(item("a"), same | {"twin_of": "a"}), num_items=2)
+    assert len(evalsets.load(EvalsetUse(name="twins"), tmp_path).items) == 2
+
+
 def test_line_separators_inside_a_text_end_no_line(tmp_path: Path) -> None:
     odd = "a\u2028b\u2029c\x85d\x0be"
     write(tmp_path / "mine", jsonl(item("a", messages=[{"role": "user", "content": odd}])))

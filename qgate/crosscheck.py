@@ -8,7 +8,7 @@ from math import inf
 
 from qgate.judge.criteria import ONE_SIDED, metric_of
 from qgate.judge.defects import DEFECTS
-from qgate.schemas.recipe import BASELINE, LM_EVAL, TOKEN_METRICS, Criterion, GgufSource, Recipe, Tier
+from qgate.schemas.recipe import BASELINE, LM_EVAL, REFERENCES, TOKEN_METRICS, Criterion, GgufSource, Recipe, Tier
 from qgate.wording import near_or_known
 
 PRECISIONS = frozenset(
@@ -54,8 +54,9 @@ def _variants(recipe: Recipe) -> Iterator[Problem]:
 
 def _evalsets(recipe: Recipe) -> Iterator[Problem]:
     seen: set[str] = set()
-    if LM_EVAL in recipe.sampling:
-        yield Problem(("sampling", LM_EVAL), f"`{LM_EVAL}` is the profile of lm-eval's tasks", "choose another name")
+    for taken, what in ((LM_EVAL, "lm-eval's tasks"), (REFERENCES, "right answers")):
+        if taken in recipe.sampling:
+            yield Problem(("sampling", taken), f"`{taken}` is the profile of {what}", "choose another name")
     for index, use in enumerate(recipe.evalsets):
         name = evalset_name(use.name)
         if name in seen:
@@ -114,6 +115,9 @@ def _criterion(recipe: Recipe, criterion: Criterion, at: Location) -> Iterator[P
     if needs_tokens and not recipe.token_evidence.enabled:
         message = f"{criterion.metric} needs token evidence, which is off"
         yield Problem((*at, "metric"), message, "set `token_evidence.enabled: true` or drop the criterion")
+    elif criterion.of == REFERENCES and not recipe.token_evidence.references:
+        message = "right answers are not scored: `token_evidence.references` is off"
+        yield Problem((*at, "of"), message, "set it to true or drop the criterion")
     elif criterion.metric == "garble_nll_increase" and not recipe.token_evidence.garble:
         message = "garble_nll_increase needs the variants' answers scored under the baseline, which is off"
         yield Problem((*at, "metric"), message, "set `token_evidence.garble: true` or drop the criterion")

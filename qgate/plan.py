@@ -2,7 +2,8 @@
 
     model ─▶ baseline ─┬▶ generate (set × profile × replicate) ─▶ score: own answers, as the reference for the rest
                        └▶ quantize ─▶ variant ─▶ generate ─▶ score: the baseline's answers, teacher-forced
-    and the baseline scores each variant's answers, which shows garble without knowing its language.
+    and the baseline scores each variant's answers, which shows garble without knowing its language. Right answers are
+    scored by every checkpoint where items have them.
 
 A key holds all that can change the bytes. It names a checkpoint by its content, so steps behind a variant that is not
 made yet have no key until it is.
@@ -12,14 +13,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeVar
 
 from qgate.crosscheck import evalset_name
 from qgate.schemas.answers import GenerateRequest, Sampling, ScoreRequest
 from qgate.schemas.base import content_key
 from qgate.schemas.evalset import Evalset, Item
-from qgate.schemas.recipe import BASELINE, EvalsetUse, Recipe, SamplingProfile, Variant
+from qgate.schemas.recipe import BASELINE, REFERENCES, EvalsetUse, Recipe, SamplingProfile, Variant
 
 FORMAT = 1
 """Rises when the layout of stored objects changes, so that old ones are not taken for new."""
@@ -30,6 +31,8 @@ Asked = TypeVar("Asked", GenerateRequest, ScoreRequest)
 @dataclass(frozen=True)
 class GenerateStep:
     """One arm on one set with one profile: `requests` in, as many answers out."""
+
+    kind: ClassVar[str] = "generate"
 
     variant: str
     evalset: str
@@ -46,7 +49,7 @@ class GenerateStep:
 
 @dataclass(frozen=True)
 class RankStep:
-    """One arm on a set's given continuations: `requests` in, as many token scores out."""
+    """One arm on a set's given continuations, options or right answers: `requests` in, as many token scores out."""
 
     variant: str
     evalset: str
@@ -55,15 +58,22 @@ class RankStep:
     requests: tuple[ScoreRequest, ...]
 
     @property
+    def kind(self) -> str:
+        """What is done: options are ranked, right answers (REFERENCES is their profile) are scored."""
+        return "score" if self.profile == REFERENCES else "rank"
+
+    @property
     def label(self) -> str:
         """For progress bars and messages."""
         again = f" again ({self.replicate})" if self.replicate else ""
-        return f"{self.variant}: {self.evalset} · options{again}"
+        return f"{self.variant}: {self.evalset} · {REFERENCES if self.kind == 'score' else 'options'}{again}"
 
 
 @dataclass(frozen=True)
 class ScoreStep:
     """The answers of `source` (variant, replicate), teacher-forced through `variant`."""
+
+    kind: ClassVar[str] = "score"
 
     variant: str
     source: tuple[str, int]
@@ -93,13 +103,19 @@ class Plan:
     generate: tuple[GenerateStep, ...]
     score: tuple[ScoreStep, ...]
     rank: tuple[RankStep, ...] = ()
+    references: tuple[RankStep, ...] = ()
 
     def __add__(self, other: Plan) -> Plan:
-        return Plan(self.generate + other.generate, self.score + other.score, self.rank + other.rank)
+        return Plan(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(self)))
+
+    @property
+    def given(self) -> tuple[RankStep, ...]:
+        """All steps on continuations that are there before anything is answered."""
+        return (*self.rank, *self.references)
 
     def asked_of(self, variant: str) -> list[GenerateStep | RankStep]:
-        """The generate and the rank steps of one checkpoint."""
-        steps: tuple[GenerateStep | RankStep, ...] = (*self.generate, *self.rank)
+        """The steps of one checkpoint that need no other's answers."""
+        steps: tuple[GenerateStep | RankStep, ...] = (*self.generate, *self.given)
         return [step for step in steps if step.variant == variant]
 
     def score_for(self, variant: str, *, own: bool) -> list[ScoreStep]:
@@ -127,6 +143,7 @@ def plan(recipe: Recipe, evalsets: Mapping[str, Evalset]) -> Plan:
     """All steps of `recipe` but those of lm-eval's tasks (qgate.plan_tasks); `evalsets` maps a use's `name` to the loaded cut."""
     generate: list[GenerateStep] = []
     score: list[ScoreStep] = []
+    references: list[RankStep] = []
     for use in recipe.evalsets:
         if use.lm_eval is not None:
             continue
@@ -137,7 +154,8 @@ def plan(recipe: Recipe, evalsets: Mapping[str, Evalset]) -> Plan:
                 GenerateStep(arm, name, profile, number, asked) for arm, number, asked in arms_of(recipe, requests)
             ]
             score += scores_of(recipe, evalset_name(use.name), profile)
-    return Plan(tuple(generate), tuple(score))
+        references += _references_of(recipe, evalsets[use.name])
+    return Plan(tuple(generate), tuple(score), references=tuple(references))
 
 
 def arms_of(recipe: Recipe, requests: tuple[Asked, ...]) -> list[tuple[str, int, tuple[Asked, ...]]]:
@@ -159,15 +177,37 @@ def scores_of(recipe: Recipe, evalset: str, profile: str) -> list[ScoreStep]:
     evidence = recipe.token_evidence
     if not evidence.enabled:
         return []
-    own = [(BASELINE, replicate) for replicate in range(1 + min(1, recipe.noise_floor.replicates))]
-    forced = [*own, *((variant, 0) for variant in recipe.variants)]
-    foreign = [*own[1:], *((variant, 0) for variant in recipe.variants)] if evidence.garble else []
+    arms = _scoring_arms(recipe)
     steps = [
         ScoreStep(variant, (BASELINE, 0), evalset, profile, replicate, evidence.top_k, evidence.max_items)
-        for variant, replicate in forced
+        for variant, replicate in arms
     ]
+    foreign = arms[1:] if evidence.garble else []
     steps += [ScoreStep(BASELINE, source, evalset, profile, 0, 0, evidence.max_items) for source in foreign]
     return steps
+
+
+def _scoring_arms(recipe: Recipe) -> list[tuple[str, int]]:
+    """(variant, replicate): the baseline, its A/A repeat where there is one, each variant."""
+    own = range(1 + min(1, recipe.noise_floor.replicates))
+    return [*((BASELINE, replicate) for replicate in own), *((variant, 0) for variant in recipe.variants)]
+
+
+def _references_of(recipe: Recipe, evalset: Evalset) -> list[RankStep]:
+    """Who scores the right answers of a set: one for each item that has one, whatever the seeds and profiles."""
+    evidence = recipe.token_evidence
+    requests = {
+        f"{evalset.name}/{item.id}/{REFERENCES}/0": (item.messages, item.reference)
+        for item in evalset.items
+        if item.reference is not None and evidence.enabled and evidence.references
+    }
+    kept = first_items(requests, evidence.max_items)
+    asked = tuple(
+        ScoreRequest(id=key, messages=messages, completion=text, top_k=evidence.top_k)
+        for key, (messages, text) in requests.items()
+        if key in kept
+    )
+    return [RankStep(arm, evalset.name, REFERENCES, n, asked) for arm, n in _scoring_arms(recipe) if asked]
 
 
 def requests_of(evalset: Evalset, use: EvalsetUse, profile: str, recipe: Recipe) -> tuple[GenerateRequest, ...]:

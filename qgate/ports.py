@@ -147,7 +147,10 @@ class Session(Protocol):
         """One Answer per request, as they finish. Raises DiedError, HungError; per-request faults are answers."""
 
     def score(self, requests: Iterable[ScoreRequest]) -> Iterator[TokenScores]:
-        """One TokenScores per request, in the order they finish."""
+        """One TokenScores per request, in the order they finish: without a token where a text cannot be scored.
+
+        Raises DiedError, HungError, EngineError.
+        """
 
 
 @runtime_checkable
@@ -192,6 +195,14 @@ class Repeatable(Protocol):
 
 Scorer = Callable[[str, dict[str, Any], str], float]
 """(answer text, arguments, language) → score in [0, 1]. Pure. Malformed answers score 0; bad arguments: ValueError."""
+
+
+@runtime_checkable
+class Referenced(Protocol):
+    """What a scorer has beside whose arguments hold a right answer as a whole."""
+
+    def reference(self, args: dict[str, Any]) -> str | None:
+        """That answer, which the scorer gives 1; None where these arguments hold none. Pure."""
 
 
 class Task(Protocol):

@@ -88,6 +88,21 @@ def scores_fit_what_was_forced(session: Session) -> None:
     assert found["k0"].logprobs == pytest.approx(found["k2"].logprobs, abs=1e-4)
 
 
+def a_text_is_scored_as_its_tokens(session: Session) -> None:
+    """The ids of a text are the engine's to say, and their scores are those of the same ids given; no token: no score."""
+    (request,) = requests(1)
+    asked = [ScoreRequest(id=text, messages=request.messages, completion=text, top_k=2) for text in ("It is fine.", "")]
+    found = {scores.id: scores for scores in session.score(asked)}
+    assert found.keys() == {"It is fine.", ""}
+    text, nothing = found["It is fine."], found[""]
+    assert nothing.token_ids.shape == nothing.logprobs.shape == (0,)
+    assert nothing.top_ids.shape == nothing.top_logprobs.shape == (0, 2)
+    given = ScoreRequest(id="ids", messages=request.messages, completion_ids=tuple(text.token_ids.tolist()), top_k=2)
+    (same,) = session.score([given])
+    assert text.logprobs == pytest.approx(same.logprobs, abs=1e-4)
+    assert text.prompt_token_ids_sha256 == same.prompt_token_ids_sha256
+
+
 def leaving_ends_every_process(opened: Opened) -> None:
     """Also when an error leaves the context while answers are on their way."""
     before = _children()

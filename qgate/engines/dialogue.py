@@ -87,20 +87,31 @@ class _Scoring:
         self._dialogue = dialogue
         self._requests: dict[str, ScoreRequest] = {}
         self._prompts: dict[str, list[int]] = {}
+        self._answers: dict[str, tuple[int, ...]] = {}
 
     def call(self, request: ScoreRequest) -> Call:
-        """The prompt's ids first, unless they are given, then their scores with the answer's."""
+        """The prompt's ids first, unless they are given, then the answer's, likewise, then the scores of both."""
         self._requests[request.id] = request
         if request.prompt is not None:
-            return self._second(request, list(request.prompt))
+            return self._answer(request, list(request.prompt))
         return Call(
             request.id, "/tokenize", wire.tokenize_body(request, self._dialogue.model),
-            then=lambda body: self._second(request, body["tokens"]),
+            then=lambda body: self._answer(request, body["tokens"]),
         )  # fmt: skip
 
-    def _second(self, request: ScoreRequest, prompt: list[int]) -> Call:
+    def _answer(self, request: ScoreRequest, prompt: list[int]) -> Call:
         self._prompts[request.id] = prompt
-        ids, salt = [*prompt, *request.completion_ids], secrets.token_hex(16)  # no prefix of another's is reused
+        if request.completion_ids is not None:
+            return self._scored(request, request.completion_ids)
+        return Call(
+            request.id, "/tokenize", wire.tokenize_text_body(request.completion or "", self._dialogue.model),
+            then=lambda body: self._scored(request, tuple(body["tokens"])) if body["tokens"] else None,
+        )  # fmt: skip
+
+    def _scored(self, request: ScoreRequest, answer: tuple[int, ...]) -> Call:
+        self._answers[request.id] = answer
+        ids = [*self._prompts[request.id], *answer]
+        salt = secrets.token_hex(16)  # no prefix of another's is reused
         model, cost = self._dialogue.model, self._dialogue.score_cost_bytes(len(ids))
         if self._dialogue.tokens_in:
             scored = wire.token_score_body(ids, request.top_k, model, cache_salt=salt)
@@ -109,8 +120,16 @@ class _Scoring:
         return Call(request.id, "/v1/completions", scored, cost)
 
     def scores(self, reply: Reply) -> TokenScores:
-        """The scores in the last reply of a chain. Raises EngineError."""
+        """The scores in the last reply of a chain: none of a text without a token, or that the server refuses to read.
+
+        Raises EngineError.
+        """
         request, prompt = self._requests.pop(reply.id), self._prompts.pop(reply.id, None)
-        if prompt is None:
+        answer = self._answers.pop(reply.id, None)
+        refused = reply.http_status == 400 and not wire.is_unwritable(reply)
+        if request.completion is not None and (refused or (answer is None and reply.body is not None)):
+            return TokenScores.none(request)
+        if prompt is None or answer is None:
             raise EngineError(reply.error or "no prompt ids")
-        return wire.token_scores(reply, request, prompt)
+        told = {"completion": None, "completion_ids": answer}
+        return wire.token_scores(reply, request.model_copy(update=told), prompt)

@@ -63,9 +63,16 @@ class FakeSession:
         for request in requests:
             self._fail_if_planted()
             context, ids = self._prompt(request)
+            answer = request.completion_ids or [
+                model.token_id(piece) for piece in model.tokenize(request.completion or "")
+            ]
+            if not answer:
+                self._num_answered += 1
+                yield TokenScores.none(request)
+                continue
             logprobs, top_ids, top_logprobs = model.scores(
                 context,
-                request.completion_ids,
+                answer,
                 top_k=request.top_k,
                 noise=(self._job.name,),
                 noise_nats=self._options.score_noise_nats,
@@ -74,7 +81,7 @@ class FakeSession:
             self._num_answered += 1
             yield TokenScores(
                 id=request.id,
-                token_ids=model.as_ids(request.completion_ids),
+                token_ids=model.as_ids(answer),
                 logprobs=logprobs,
                 top_ids=top_ids,
                 top_logprobs=top_logprobs,

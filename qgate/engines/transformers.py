@@ -74,7 +74,7 @@ class _Session:
             yield Answer.model_validate(line)
 
     def score(self, requests: Iterable[ScoreRequest]) -> Iterator[TokenScores]:
-        """Scores as they finish. Raises DiedError, HungError, and EngineError for a request that does not fit."""
+        """Scores as they finish. Raises DiedError, HungError, and EngineError for given ids that do not fit."""
         wanted = {request.id: request for request in requests}
         lines = [request.model_dump(mode="json") for request in wanted.values()]
         for line in self._mailbox.ask("score", lines) if lines else ():
@@ -82,12 +82,15 @@ class _Session:
 
 
 def _scores(request: ScoreRequest, line: dict[str, Any]) -> TokenScores:
+    if "error" in line and request.completion is not None:
+        return TokenScores.none(request)
     if "error" in line:
         raise EngineError(f"cannot score {request.id}: {line['error']}")
-    num = len(request.completion_ids)
+    ids = request.completion_ids or line["token_ids"]
+    num = len(ids)
     return TokenScores(
         id=request.id,
-        token_ids=np.array(request.completion_ids, dtype=np.int32),
+        token_ids=np.array(ids, dtype=np.int32),
         logprobs=_floats(line["logprobs"]),
         top_ids=np.frombuffer(base64.b64decode(line["top_ids"]), dtype="<i4").astype(np.int32).reshape(num, -1),
         top_logprobs=_floats(line["top_logprobs"]).reshape(num, -1),

@@ -104,6 +104,11 @@ def tokenize_body(request: ScoreRequest, model: str) -> dict[str, Any]:
     return {"model": model, "messages": messages, "add_generation_prompt": True, "add_special_tokens": False}
 
 
+def tokenize_text_body(text: str, model: str) -> dict[str, Any]:
+    """Body of vLLM's /tokenize for a plain text. It has no field that keeps `<|im_end|>` in it from being one token."""
+    return {"model": model, "prompt": text, "add_special_tokens": False}
+
+
 def score_body(ids: Sequence[int], top_k: int, model: str, *, cache_salt: str | None = None) -> dict[str, Any]:
     """Body of /v1/completions that returns the log-probability of each of `ids` and of the `top_k` most likely.
 
@@ -231,10 +236,11 @@ def token_scores(reply: Reply, request: ScoreRequest, prompt_ids: Sequence[int])
     Every score is NaN where the server could not write its NaNs. Raises EngineError on any other failure,
     and where the reply holds no log-probabilities.
     """
-    shape = (len(request.completion_ids), request.top_k)
+    ids = request.completion_ids or ()
+    shape = (len(ids), request.top_k)
     scores = TokenScores(
         id=request.id,
-        token_ids=np.asarray(request.completion_ids, dtype=np.int32),
+        token_ids=np.asarray(ids, dtype=np.int32),
         logprobs=np.full(shape[0], np.nan, dtype=np.float32),
         top_ids=np.full(shape, -1, dtype=np.int32),
         top_logprobs=np.full(shape, np.nan, dtype=np.float32),
@@ -250,7 +256,7 @@ def token_scores(reply: Reply, request: ScoreRequest, prompt_ids: Sequence[int])
             "the server returned no log-probabilities of the prompt",
             advice="scoring needs `prompt_logprobs`: serve with vLLM, or turn token_evidence off",
         )
-    for row, (forced, entries) in enumerate(zip(request.completion_ids, positions[len(prompt_ids) :], strict=True)):
+    for row, (forced, entries) in enumerate(zip(ids, positions[len(prompt_ids) :], strict=True)):
         scores.logprobs[row] = _score(entries[str(forced)]["logprob"])
         _fill_top(scores.top_ids[row], scores.top_logprobs[row], entries)
     return scores

@@ -13,14 +13,14 @@ MAX_ERROR_CHARS = 2000
 class Call:
     """One POST: `body` to `path`. `cost` counts against the budget of `Client.run`, in its unit.
 
-    `then` makes the next call out of an ok reply's body; the reply to the last of the chain is what is delivered.
+    `then` makes the next call out of an ok reply's body, or None; the reply to the last of the chain is delivered.
     """
 
     id: str
     path: str
     body: dict[str, Any]
     cost: int = 0
-    then: Callable[[dict[str, Any]], Call] | None = None
+    then: Callable[[dict[str, Any]], Call | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """One's own prompts as items: the bytes of a JSONL file in, items and what was left of each line out. Touches nothing.
 
 Two kinds of line are read. A question has `prompt` or `messages`, an `answer` and a `scorer`, and may say `id`, `kind`,
-`language`, `difficulty`, `slices`, `max_tokens`. A recorded request is the body of an OpenAI chat completion, bare or
-in a line of their batch format (`custom_id`, `body`): it has no right answer, so what is scored is that there is one
-and that it does not loop. Every other field of a request is kept aside. Secrets are removed before anything is kept,
-and no message of an error holds a word of the input.
+`language`, `difficulty`, `slices`, `max_tokens`, and as `reference` a right answer in full. A recorded request is the
+body of an OpenAI chat completion, bare or in a line of their batch format (`custom_id`, `body`): it has no right answer,
+so what is scored is that there is one and that it does not loop. Every other field of a request is kept aside. Secrets
+are removed before anything is kept, and no message of an error holds a word of the input.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ from qgate.schemas.evalset import Item, ScorerUse
 from qgate.wording import near_or_known
 
 QUESTION_FIELDS = frozenset(
-    {"id", "prompt", "messages", "answer", "scorer", "kind", "language", "difficulty", "slices", "max_tokens"}
-)
+    {
+        "id", "prompt", "messages", "answer", "reference", "scorer", "kind", "language", "difficulty", "slices",
+        "max_tokens",
+    }
+)  # fmt: skip
 ANSWERED = {
     "name": "constraints",
     "args": {"checks": [{"name": "length_constraints:number_characters", "args": {"min": 1}}]},

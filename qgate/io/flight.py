@@ -82,9 +82,10 @@ class Flight:
             finally:
                 await self._give(call.cost)
             self._progress_at = time.monotonic()
-            if call.then is None or reply.body is None:
+            further = None if call.then is None or reply.body is None else call.then(reply.body)
+            if further is None:
                 return reply
-            call = call.then(reply.body)
+            call = further
 
     async def _take(self, cost: int) -> None:
         async with self._freed:

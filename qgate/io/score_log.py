@@ -66,6 +66,11 @@ def read_scores(folder: Path) -> Iterator[TokenScores]:
         yield from _unpack(_columns(path))
 
 
+def num_positions(folder: Path) -> int:
+    """Tokens that were scored in all. Raises ArtefactError."""
+    return sum(int(_columns(path, "lengths")["lengths"].sum()) for path in _parts(folder))
+
+
 def _parts(folder: Path) -> list[Path]:
     return sorted(folder.glob("part-*.npz"))
 

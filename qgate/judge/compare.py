@@ -16,7 +16,7 @@ from qgate.judge.quantiles import upper_tail
 from qgate.judge.resample import Draws, Floats, mean_bounds
 from qgate.judge.sample import Sample, estimate, lower_bound, nothing, of_tokens, relative
 from qgate.judge.tokens import TokenTable
-from qgate.schemas.recipe import TOKEN_METRICS, Criterion
+from qgate.schemas.recipe import REFERENCES, TOKEN_METRICS, Criterion
 from qgate.schemas.verdict import Estimate
 
 MEAN_TOKEN_METRICS: Mapping[str, tuple[Callable[[TokenTable], Floats], Support]] = {
@@ -37,6 +37,8 @@ class Case:
     """By arm: variants' names, and FLOOR."""
     alpha: float
     draws: Draws
+    references: Mapping[str, TokenTable] = field(default_factory=dict)
+    """The same of right answers."""
 
     @cached_property
     def _read(self) -> dict[tuple[str, str, tuple[str, ...] | None], Harms]:
@@ -171,7 +173,7 @@ def _cannot_do(case: Case, sample: Sample) -> bool:
 
 
 def _measure_tokens(case: Case, criterion: Criterion, arm: str) -> Measured:
-    tokens = case.tokens.get(arm)
+    tokens = (case.references if criterion.of == REFERENCES else case.tokens).get(arm)
     if tokens is None:
         return Measured(nothing())
     inside = tokens.within(Scope.of(criterion))

@@ -17,7 +17,7 @@ from qgate.judge.quantiles import fewest_to_bound
 from qgate.judge.resample import Draws, Interval, mean_bounds
 from qgate.judge.sample import fewest_items
 from qgate.judge.units import harm, percent
-from qgate.schemas.recipe import Criterion, Statistics
+from qgate.schemas.recipe import REFERENCES, Criterion, Statistics
 from qgate.schemas.verdict import CriterionResult, Verdict
 
 MOST_MISSING = 0.02
@@ -92,7 +92,8 @@ def decide(
 
 def scope_text(criterion: Criterion) -> str:
     """What the criterion speaks of, for a person."""
-    words = [str(Scope.of(criterion))]
+    words: list[str] = [REFERENCES] if criterion.of == REFERENCES else []
+    words.append(str(Scope.of(criterion)))
     words += [f"by {criterion.by}"] if criterion.by else []
     words += [f"only {', '.join(criterion.defects)}"] if criterion.defects is not None else []
     return " · ".join(words)
@@ -110,10 +111,10 @@ def _missing(criterion: Criterion, found: Measured) -> Judged | None:
         return None
     what = f"{_name(criterion, found)}{_scope(criterion)}"
     if found.estimate.value is None:
-        reason = f"none of the {found.num_expected} answers to judge {what} by could be compared"
+        reason = f"none of the {found.num_expected} {criterion.of} to judge {what} by could be compared"
     else:
         reason = (
-            f"{found.num_missing} of {found.num_expected} answers in scope are missing: too many to judge {what} "
+            f"{found.num_missing} of {found.num_expected} {criterion.of} in scope are missing: too many to judge {what} "
             f"{_show(criterion, found.estimate.value)}"
         )
     return Judged(Verdict.INCONCLUSIVE, reason)
@@ -244,7 +245,8 @@ def fewest_to_pass(criterion: Criterion, statistics: Statistics) -> int:
 
 def _name(criterion: Criterion, found: Measured) -> str:
     worst = found.details.get("worst")
-    return NAMES[criterion.metric] + (f" ({criterion.by}={worst})" if worst is not None else "")
+    of = f" of the {REFERENCES}" if criterion.of == REFERENCES else ""
+    return NAMES[criterion.metric] + of + (f" ({criterion.by}={worst})" if worst is not None else "")
 
 
 def _scope(criterion: Criterion) -> str:

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from qgate.judge import token_facts
 from qgate.judge.arms import FLOOR, Arms
-from qgate.judge.compare import KL_QUANTILES, MEAN_TOKEN_METRICS, Case
+from qgate.judge.compare import Case
 from qgate.judge.criteria import all_defects, differs, garble, length, score, truncated
 from qgate.judge.observe import came
-from qgate.judge.quantiles import kl_quantiles
-from qgate.judge.sample import of_tokens
-from qgate.judge.tokens import TokenTable
 from qgate.schemas.evidence import Evidence, Row
-from qgate.schemas.recipe import BASELINE, TOKEN_METRICS, Recipe
+from qgate.schemas.recipe import BASELINE, Recipe
 from qgate.schemas.verdict import Breakdown
 
 
@@ -29,7 +27,7 @@ def find(case: Case, evidence: Evidence, recipe: Recipe, breakdowns: Sequence[Br
         *_nonfinite(case.arms, (BASELINE, *recipe.variants)),
         *_defective(case.arms, tuple(recipe.variants)),
         *_departures(breakdowns, tuple(recipe.variants)),
-        *_tokens(case, recipe),
+        *token_facts.tell(case, evidence, recipe),
         *_missing(case.arms),
     )
 
@@ -143,22 +141,6 @@ def _listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def _tokens(case: Case, recipe: Recipe) -> list[str]:
-    wanted = any(criterion.metric in TOKEN_METRICS for tier in recipe.tiers.values() for criterion in tier.criteria)
-    if not case.tokens:
-        return ["There are no token scores: token metrics could not be judged (token_evidence)."] if wanted else []
-    said = []
-    for arm, tokens in sorted(case.tokens.items()):
-        if tokens.num_not_finite:
-            said.append(f"{arm} gave {tokens.num_not_finite} token scores that are not finite numbers.")
-    covered = float(np.mean([np.nanmean(tokens.covered) for tokens in case.tokens.values()]))
-    said.append(
-        f"KL is a lower bound: {100 * covered:.1f} % of the baseline's probability lies in tokens that both "
-        f"top-{recipe.token_evidence.top_k} lists hold, compared one by one; the rest is compared in two sums."
-    )
-    return said
-
-
 def _missing(arms: Arms) -> list[str]:
     said = []
     for (name, number), part in sorted(arms.replicates.items()):
@@ -181,8 +163,7 @@ def summarise(case: Case, evidence: Evidence, recipe: Recipe) -> dict[str, Any]:
     for arm, key in arms.items():
         rows = [row for _, row in sorted(case.arms.replicates.get(key, {}).items())]
         if rows:
-            tokens = case.tokens.get(arm)
-            figures = _figures(rows) | ({} if tokens is None else _token_figures(tokens))
+            figures = _figures(rows) | token_facts.figures(case, arm)
             summary[arm] = {"precision": evidence.precisions.get(key[0])} | figures
     return summary
 
@@ -211,23 +192,3 @@ def _figures(rows: Sequence[Row]) -> dict[str, Any]:
 def _mean(values: Iterable[float]) -> float | None:
     known = [value for value in values if not np.isnan(value)]
     return float(sum(known) / len(known)) if known else None
-
-
-def _token_figures(tokens: TokenTable) -> dict[str, Any]:
-    """Every item weighs the same, as in the criteria."""
-    use, inside = np.isfinite(tokens.kl), np.ones(len(tokens.rows), dtype=bool)
-    kl = tokens.kl[use]
-    if not kl.size:
-        return {"num_positions": 0}
-    means = {name: of_tokens(tokens, of(tokens), inside, support) for name, (of, support) in MEAN_TOKEN_METRICS.items()}
-    quantiles = kl_quantiles(kl, tokens.cluster[use], (0.5, *KL_QUANTILES.values()))
-    disagree = means["top1_disagreement"]
-    return {
-        "num_positions": int(kl.size),
-        "kl_mean": means["kl_mean"].value,
-        **dict(zip(("kl_median", *KL_QUANTILES), quantiles.tolist(), strict=True)),
-        "kl_max": float(kl.max()),
-        "top1_agreement": 1.0 - disagree.value if disagree.num_items else None,
-        "probability_drop": means["probability_drop"].value,
-        "ln_perplexity_ratio": means["perplexity_increase"].value,
-    }

@@ -1,12 +1,13 @@
 """Token-level metrics: two arms' scores of the same answers in, harms per token out. Touches nothing.
 
-All logarithms are natural. The baseline is p, the other arm q; both were forced through the baseline's own answers.
+All logarithms are natural. The baseline is p, the other arm q; both were forced through the same answers: the
+baseline's own, or right ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +17,7 @@ from qgate.judge.arms import Scope
 from qgate.judge.resample import Floats
 from qgate.schemas.answers import TokenScores
 from qgate.schemas.evidence import Row
+from qgate.schemas.recipe import REFERENCES
 
 SENTINEL = -1000.0
 """Log-probabilities below this stand for values that are not finite (vLLM writes −9999)."""
@@ -62,6 +64,12 @@ class TokenTable:
     def num_not_finite(self) -> int:
         """Positions at which the other arm gave no finite number."""
         return int((np.isnan(self.log_drop) | np.isnan(self.kl)).sum())
+
+
+def reference_rows(rows: Iterable[Row]) -> list[Row]:
+    """Of each item one row, as which its right answer is scored: what is true of an answer to it stands in none."""
+    items = {(row.evalset, row.item): row for row in rows}
+    return [replace(row, profile=REFERENCES, seed=0, temperature=0.0, completion_tokens=None) for row in items.values()]
 
 
 def table(

@@ -6,7 +6,7 @@ beyond one margin passes that criterion with probability alpha at most, and so p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,8 +16,9 @@ from qgate.judge.compare import Case, Measured, measure
 from qgate.judge.criteria import garbage_of
 from qgate.judge.decide import decide
 from qgate.judge.resample import Draws
-from qgate.judge.tokens import TokenTable, table
-from qgate.schemas.evidence import Evidence
+from qgate.judge.tokens import TokenTable, reference_rows, table
+from qgate.schemas.answers import TokenScores
+from qgate.schemas.evidence import Evidence, Row
 from qgate.schemas.recipe import BASELINE, Criterion, Recipe, Tier
 from qgate.schemas.verdict import CriterionResult, TierVerdict, VariantVerdict, Verdict, VerdictSheet
 
@@ -52,7 +53,9 @@ class Bench:
         arms = Arms.of(evidence)
         statistics = recipe.statistics
         draws = Draws(statistics.resamples, statistics.seed, width=max(len(arms.clusters), 1))
-        return cls(evidence, recipe, Case(arms, _tokens(evidence, arms), statistics.alpha, draws))
+        tokens = _tables(arms.reference.values(), evidence.token_scores)
+        references = _tables(reference_rows(arms.reference.values()), evidence.reference_scores)
+        return cls(evidence, recipe, Case(arms, tokens, statistics.alpha, draws, references))
 
     @cached_property
     def _measured(self) -> dict[tuple[str, str], Measured]:
@@ -76,11 +79,9 @@ class Bench:
         return decide(criterion, self.measure(criterion, arm), floor, self.recipe.statistics, self.case.draws)
 
 
-def _tokens(evidence: Evidence, arms: Arms) -> Mapping[str, TokenTable]:
-    scores = evidence.token_scores
-    rows = list(arms.reference.values())
-    reference = scores.get(BASELINE, {})
-    made = {arm: table(rows, reference, scores[arm]) for arm in scores if arm != BASELINE}
+def _tables(rows: Iterable[Row], scores: Mapping[str, Mapping[str, TokenScores]]) -> Mapping[str, TokenTable]:
+    baseline, asked = scores.get(BASELINE, {}), list(rows)
+    made = {arm: table(asked, baseline, scores[arm]) for arm in scores if arm != BASELINE}
     return {arm: found for arm, found in made.items() if found is not None}
 
 

@@ -19,7 +19,7 @@ from qgate.errors import ArtefactError, DiedError, HungError
 from qgate.io import artefact, proc
 from qgate.io.answer_log import count_by_status, num_whole, read_answers
 from qgate.io.files import write_text
-from qgate.io.score_log import ScoreLog
+from qgate.io.score_log import ScoreLog, num_positions
 from qgate.io.store import Store
 from qgate.plan import EngineIdentity, GenerateStep, RankStep, ScoreStep, generate_key, score_key
 from qgate.plan_tasks import rank_key
@@ -33,7 +33,6 @@ from qgate.sizing.placement import Berth
 
 FACTS = "engine.json"
 TIMING = "timing.json"
-_KINDS = {GenerateStep: "generate", ScoreStep: "score", RankStep: "rank"}
 Room = Callable[[], AbstractContextManager[Berth]]
 T = TypeVar("T")
 
@@ -145,16 +144,13 @@ class Serving:
 
         folder, cached = self._obtain("token_scores", key, make, step.label)
         record = self._record(step, key, folder, cached=cached).model_copy(
-            update={
-                "num_answers": len(requests),
-                "completion_tokens": sum(len(request.completion_ids) for request in requests),
-            }
+            update={"num_answers": len(requests), "completion_tokens": num_positions(folder)}
         )
         return Arm(record, folder)
 
     def _record(self, step: GenerateStep | ScoreStep | RankStep, key: str, folder: Path, *, cached: bool) -> ArmRecord:
         return ArmRecord(
-            step=_KINDS[type(step)],
+            step=step.kind,
             variant=step.variant,
             replicate=step.replicate,
             evalset=step.evalset,

@@ -13,9 +13,10 @@ from qgate.errors import EvalsetError
 from qgate.io.score_log import read_scores
 from qgate.judge.observe import Beside, Place, came, observe
 from qgate.plan import GenerateStep, item_of
+from qgate.rooms.arms import Arm
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.rankings import ranked_rows
-from qgate.rooms.work import Work, key_of
+from qgate.rooms.work import ArmKey, Work, key_of
 from qgate.schemas.answers import Answer, Sampling, TokenScores
 from qgate.schemas.evalset import Item
 from qgate.schemas.evidence import Evidence, Row
@@ -39,7 +40,8 @@ def gather(prepared: Prepared, work: Work) -> Evidence:
         rows += _rows(prepared, work, [step for step, _ in arms], answers, nll)
     return Evidence(
         rows=(*rows, *ranked_rows(prepared, work)),
-        token_scores=_TokenScores(work),
+        token_scores=_TokenScores(work.forced),
+        reference_scores=_TokenScores(work.references),
         precisions={name: checkpoint.precision for name, checkpoint in work.checkpoints.items()},
         engine=prepared.engine.name,
         invalid={**prompts.differing(), **work.failures},
@@ -111,9 +113,9 @@ def _nll(work: Work) -> dict[tuple[str, int], dict[str, float]]:
 class _TokenScores(Mapping[str, Mapping[str, TokenScores]]):
     """Read as they are asked for, one arm's at a time: nothing else is so large, and a stored verdict asks for none."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, arms: Mapping[ArmKey, Arm]) -> None:
         self._folders: dict[str, list[Path]] = {}
-        for (variant, replicate, _, _), arm in work.forced.items():
+        for (variant, replicate, _, _), arm in arms.items():
             self._folders.setdefault(f"{variant}#{replicate}" if replicate else variant, []).append(arm.folder)
 
     def __getitem__(self, arm: str) -> dict[str, TokenScores]:

@@ -27,7 +27,7 @@ def judge_once(prepared: Prepared, work: Work, evidence: Evidence) -> VerdictShe
     key = judge_key(
         recipe.model_dump(mode="json", exclude={"model", "evalsets", "description"}),
         rows=_rows_sha256(evidence.rows),
-        token_scores=sorted(arm.record.key for arm in work.forced.values()),
+        token_scores=sorted(arm.record.key for arm in (*work.forced.values(), *work.references.values())),
         rest={"engine": evidence.engine, "precisions": dict(evidence.precisions), "invalid": dict(evidence.invalid)},
         code=_code_sha256(),
     )

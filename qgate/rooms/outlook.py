@@ -37,7 +37,7 @@ def outlook(prepared: Prepared) -> tuple[Line, ...]:
     if BASELINE in known:
         prepared = find_tasks(prepared, known[BASELINE])
     keys: dict[ArmKey, str] = {}
-    asked = (*_generate(prepared, known, keys), *_rank(prepared, known))
+    asked = (*_generate(prepared, known, keys), *_given(prepared, known))
     return (*made, *_tasks(prepared), *asked, *_score(prepared, known, keys))
 
 
@@ -53,15 +53,15 @@ def _tasks(prepared: Prepared) -> Iterator[Line]:
             yield Line("tasks", use.name, "to build with lm-eval; its steps are known then", "")
 
 
-def _rank(prepared: Prepared, known: Mapping[str, Checkpoint]) -> Iterator[Line]:
-    for step in prepared.plan.rank:
-        size = f"{len(step.requests)} options"
+def _given(prepared: Prepared, known: Mapping[str, Checkpoint]) -> Iterator[Line]:
+    for step in prepared.plan.given:
+        size = f"{len(step.requests)} {'options' if step.kind == 'rank' else 'answers'}"
         if step.variant not in known:
-            yield Line("rank", step.label, f"needs {step.variant}", size)
+            yield Line(step.kind, step.label, f"needs {step.variant}", size)
             continue
         key = rank_key(step, known[step.variant].digest, prepared.identity(step.variant, _concurrency(prepared, step)))
         state = "to do" if prepared.store.find("token_scores", key) is None else "stored"
-        yield Line("rank", step.label, state, size)
+        yield Line(step.kind, step.label, state, size)
 
 
 def _checkpoints(prepared: Prepared) -> Iterator[tuple[str, Checkpoint | None, Line]]:

@@ -20,7 +20,7 @@ from qgate.io.evalset_cut import slices_of
 from qgate.io.files import NO_PLACE, disk_errors, sha256_files
 from qgate.io.leases import Leases
 from qgate.io.recipe import LoadedRecipe
-from qgate.io.scoring import scorers_of
+from qgate.io.scoring import scorers_of, with_references
 from qgate.io.store import Store
 from qgate.io.task_files import AskedTasks
 from qgate.plan import EngineIdentity, Plan, plan
@@ -32,7 +32,7 @@ from qgate.rooms.obtain import Shelf
 from qgate.schemas.answers import GenerateRequest, ScoreRequest
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.evalset import Evalset, Item
-from qgate.schemas.recipe import Criterion, Recipe
+from qgate.schemas.recipe import REFERENCES, Criterion, Recipe
 from qgate.sizing.load import context_tokens, in_flight
 from qgate.sizing.model import stored
 from qgate.sizing.placement import Berth
@@ -74,7 +74,7 @@ class Prepared:
     def _arms(self) -> Iterator[tuple[str, Sequence[GenerateRequest | ScoreRequest]]]:
         """Each variant's requests, arm by arm."""
         yield from ((step.variant, step.requests) for step in self.plan.generate)
-        yield from ((step.variant, step.requests) for step in self.plan.rank)
+        yield from ((step.variant, step.requests) for step in self.plan.given)
 
     @property
     def store(self) -> Store:
@@ -166,6 +166,8 @@ def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher, find_tool: Fi
     if recipe.engine.determinism == "repeatable":
         _check_repeats(engine, tool)
     by_use = {use.name: evalsets.load(use, loaded.base) for use in recipe.evalsets if use.lm_eval is None}
+    scorers = scorers_of(by_use.values())
+    by_use = {name: with_references(evalset, scorers) for name, evalset in by_use.items()}
     sets = {evalset_name(name): evalset for name, evalset in by_use.items()}
     _check_names(by_use)
     check_scopes(recipe, sets, complete=len(by_use) == len(recipe.evalsets))
@@ -177,7 +179,7 @@ def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher, find_tool: Fi
         engine=engine,
         tool=tool,
         device=engine.device(tool),
-        scorers=scorers_of(by_use.values()),
+        scorers=scorers,
         bench=Bench(engine, Store(results, watcher.note), watcher, requests_by_id(steps)),
         folder=results / "runs" / f"{recipe.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}",
         berths=_berths(loaded, engine, tool),
@@ -251,7 +253,15 @@ def check_scopes(recipe: Recipe, sets: Mapping[str, Evalset], *, complete: bool)
 def _check_scope(criterion: Criterion, field: str, sets: Mapping[str, Evalset]) -> None:
     """Refuse a slice that no item is in: its criterion could never be settled. Raises EvalsetError."""
     only = None if criterion.evalset is None else evalset_name(criterion.evalset)
-    inside = [slices_of(item) for name, evalset in sets.items() if only in {None, name} for item in evalset.items]
+    items = [item for name, evalset in sets.items() if only in {None, name} for item in evalset.items]
+    if criterion.of == REFERENCES:
+        items = [item for item in items if item.reference is not None]
+        if not items:
+            raise EvalsetError(
+                f"{field}.of: no item that would be asked has a right answer in full",
+                advice="give items a `reference`, or ask for it on the baseline's own answers: `of: answers`",
+            )
+    inside = [slices_of(item) for item in items]
     for key, value in criterion.where.items():
         if key in OF_THE_RUN:
             continue
@@ -259,7 +269,8 @@ def _check_scope(criterion: Criterion, field: str, sets: Mapping[str, Evalset]) 
         inside = [slices for slices in inside if slices.get(key) == value]
         if not inside:
             advice = f"known {key}: {', '.join(known)}" if known else None
-            raise EvalsetError(f"{field}.where: no item that would be asked has {key} {value!r}", advice=advice)
+            what = "right answer that would be scored" if criterion.of == REFERENCES else "item that would be asked"
+            raise EvalsetError(f"{field}.where: no {what} has {key} {value!r}", advice=advice)
     if criterion.by not in {None, *OF_THE_RUN} and not any(criterion.by in slices for slices in inside):
         known = sorted({key for slices in inside for key in slices})
         advice = f"known slices: {', '.join(known)}"

@@ -57,7 +57,7 @@ def publish(
 
 
 def _run(prepared: Prepared, work: Work, started: datetime) -> Run:
-    arms = [*work.generated.values(), *work.ranked.values(), *work.forced.values(), *work.under_baseline.values()]
+    places = (work.generated, work.ranked, work.references, work.forced, work.under_baseline)
     loaded = prepared.loaded
     return Run(
         run_id=prepared.folder.name,
@@ -70,7 +70,7 @@ def _run(prepared: Prepared, work: Work, started: datetime) -> Run:
         evalsets={s.full_name: s.sha256 for s in prepared.evalsets.values()},
         checkpoints={name: _portable(prepared, found) for name, found in work.checkpoints.items()},
         engine_facts=servers.facts_by_variant(work),
-        arms=tuple(arm.record for arm in arms),
+        arms=tuple(arm.record for place in places for arm in place.values()),
         timings_s={**work.timings_s, "total": (datetime.now(UTC) - started).total_seconds()},
         failures=dict(work.failures),
         notes=(*(tasks.told for tasks in prepared.tasks.values()), *prepared.store.notes),

@@ -18,7 +18,12 @@ ALIKE = ("model_runner", "attention", "sampler")
 def facts_by_variant(work: Work) -> dict[str, EngineFacts]:
     """The facts of each variant's last answering server, with the notes on every server that answered or scored for it."""
     by_variant: dict[str, list[Arm]] = defaultdict(list)
-    for (variant, *_), arm in (*work.forced.items(), *work.ranked.items(), *work.generated.items()):
+    for (variant, *_), arm in (
+        *work.forced.items(),
+        *work.references.items(),
+        *work.ranked.items(),
+        *work.generated.items(),
+    ):
         by_variant[variant].append(arm)
     found: dict[str, EngineFacts] = {}
     for variant, arms in by_variant.items():

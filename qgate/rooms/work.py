@@ -24,6 +24,8 @@ class Work:
     generated: dict[ArmKey, Arm] = field(default_factory=dict)
     ranked: dict[ArmKey, Arm] = field(default_factory=dict)
     """Given continuations, scored through the key's variant."""
+    references: dict[ArmKey, Arm] = field(default_factory=dict)
+    """Right answers, scored through the key's variant."""
     forced: dict[ArmKey, Arm] = field(default_factory=dict)
     """The baseline's answers, teacher-forced through the key's variant."""
     under_baseline: dict[ArmKey, Arm] = field(default_factory=dict)
@@ -36,8 +38,9 @@ class Work:
     timings_s: dict[str, float] = field(default_factory=dict)
 
     def add_asked(self, step: GenerateStep | RankStep, arm: Arm) -> None:
-        """Note a finished generate or rank step."""
-        place = self.generated if isinstance(step, GenerateStep) else self.ranked
+        """Note a finished step that needed no other's answers."""
+        given = self.references if step.kind == "score" else self.ranked
+        place = self.generated if isinstance(step, GenerateStep) else given
         place[key_of(step)] = arm
 
     def add_scored(self, step: ScoreStep, arm: Arm) -> None:
@@ -49,7 +52,7 @@ class Work:
 
     def sort(self, variants: Sequence[str]) -> None:
         """Order all by `variants`, as one server at a time would have left it: threads fill it as they come."""
-        for place in (self.generated, self.ranked, self.forced):
+        for place in (self.generated, self.ranked, self.references, self.forced):
             _reorder(place, lambda key: variants.index(key[0]))
         for named in (self.checkpoints, self.inspections, self.failures):
             _reorder(named, variants.index)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from qgate.schemas.base import Frozen, Stored
 from qgate.schemas.evalset import Message
@@ -81,15 +81,24 @@ class Answer(Stored):
 
 
 class ScoreRequest(Frozen):
-    """Teacher forcing: the log-probability of each id of `completion_ids` after the chat prompt `messages`."""
+    """Teacher forcing: the log-probability of each token of a given answer after the chat prompt `messages`."""
 
     id: str
     messages: tuple[Message, ...]
-    completion_ids: tuple[int, ...] = Field(min_length=1)
+    completion_ids: tuple[int, ...] | None = Field(default=None, min_length=1, description="The answer's token ids, or")
+    completion: str | None = Field(
+        default=None, description="its text, which the engine turns into ids: no special token before, in or after it"
+    )
     top_k: int = Field(default=20, ge=0)
     prompt: tuple[int, ...] | None = Field(
         default=None, min_length=1, description="Token ids of a raw prompt in place of `messages`"
     )
+
+    @model_validator(mode="after")
+    def _one_answer(self) -> Self:
+        if (self.completion_ids is None) == (self.completion is None):
+            raise ValueError("give exactly one of `completion_ids` and `completion`")
+        return self
 
 
 @dataclass(frozen=True)
@@ -97,7 +106,7 @@ class TokenScores:
     """Scores of one teacher-forced answer, natural logarithms. T positions, K kept alternatives.
 
     logprobs: float32[T], of the forced id; top_ids: int32[T, K] and top_logprobs: float32[T, K], most likely first.
-    A non-finite value is kept as it came: it is a finding, not a gap.
+    A non-finite value is kept as it came: it is a finding, not a gap. T is 0 for a text that could not be scored.
     """
 
     id: str
@@ -106,6 +115,13 @@ class TokenScores:
     top_ids: NDArray[np.int32]
     top_logprobs: NDArray[np.float32]
     prompt_token_ids_sha256: str | None = None
+
+    @classmethod
+    def none(cls, request: ScoreRequest) -> Self:
+        """Of a text that has no tokens, or too many for the model: an absence, which is told."""
+        nothing = np.empty(0, dtype=np.float32)
+        lists = np.empty((0, request.top_k))
+        return cls(request.id, nothing.astype(np.int32), nothing, lists.astype(np.int32), lists.astype(np.float32))
 
 
 class EngineFacts(Stored):

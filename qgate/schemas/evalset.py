@@ -34,6 +34,9 @@ class Item(Frozen):
     language: str = Field(description="BCP 47 tag of the expected answer: en, zh, ja, ar, ru, es, th")
     difficulty: int = Field(ge=1, le=5, description="1: a 135M model does some; 5: a 70B model fails some")
     scorer: ScorerUse = Field(description="How an answer becomes a score in [0, 1]")
+    reference: str | None = Field(
+        default=None, pattern=r"\S", description="A right answer in full, where the scorer's arguments do not hold one"
+    )
     slices: dict[str, str] = Field(
         default_factory=dict, description="More keys to break results down by: length, depth, noise, severity"
     )

@@ -97,6 +97,8 @@ class Evidence:
 
     rows: tuple[Row, ...]
     token_scores: Mapping[str, Mapping[str, TokenScores]] = field(default_factory=dict)
+    reference_scores: Mapping[str, Mapping[str, TokenScores]] = field(default_factory=dict)
+    """The same of right answers; ids are `evalset/item/references/0`."""
     precisions: Mapping[str, str] = field(default_factory=dict)
     """Variant name to precision, `baseline` included."""
     engine: str = ""

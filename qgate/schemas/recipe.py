@@ -17,6 +17,8 @@ from qgate.schemas.base import Frozen
 BASELINE = "baseline"
 LM_EVAL = "lm-eval"
 """Sampling profile of answers to lm-eval's tasks, which say themselves how they sample."""
+REFERENCES = "references"
+"""Stands in the place of a sampling profile where right answers are scored, of which nothing is sampled."""
 
 NAME = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 Name = Annotated[str, Field(pattern=NAME, description="Lower-case letters, digits, . _ -")]
@@ -251,6 +253,9 @@ class Criterion(Frozen):
         default=None, description="Only this set (name without version); default: all sets pooled"
     )
     profile: str | None = Field(default=None, description="Only this sampling profile; default: all profiles pooled")
+    of: Literal["answers", "references"] = Field(
+        default="answers", description="For token metrics: the baseline's own answers, or the items' right answers"
+    )
     where: dict[str, str] = Field(default_factory=dict, description="Only this slice, e.g. {language: zh}")
     by: str | None = Field(default=None, description="For worst_slice_score_loss: the slice key, e.g. `language`")
     defects: tuple[str, ...] | None = Field(
@@ -263,6 +268,12 @@ class Criterion(Frozen):
             raise ValueError("`by` goes with the metric worst_slice_score_loss, and only with it")
         if self.defects is not None and self.metric not in {"defect_rate", "defect_increase"}:
             raise ValueError("`defects` goes with defect_rate and defect_increase only")
+        if self.of == REFERENCES and self.metric not in TOKEN_METRICS:
+            raise ValueError(f"`of: references` goes with token metrics only: {', '.join(sorted(TOKEN_METRICS))}")
+        if self.of == REFERENCES and (self.profile is not None or {"profile", "temperature"} & self.where.keys()):
+            raise ValueError(
+                "a right answer is scored once, however answers are sampled: leave profile and temperature out"
+            )
         return self
 
 
@@ -300,12 +311,16 @@ class NoiseFloor(Frozen):
 
 
 class TokenEvidence(Frozen):
-    """Teacher-forced scoring: the baseline's own answers through each variant."""
+    """Teacher-forced scoring: the baseline's own answers, and right answers where there are any, through each variant."""
 
     enabled: bool = Field(default=True, description="Off saves about a tenth of the time and voids the token metrics")
     top_k: int = Field(default=20, ge=1, le=20, description="Logprobs kept per position (vLLM serves at most 20)")
     max_items: int | None = Field(
         default=None, ge=1, description="Only so many answers of each set and profile are scored"
+    )
+    references: bool = Field(
+        default=True,
+        description="Score right answers too, once for each item that has one (`reference`, or what its scorer is told)",
     )
     garble: bool = Field(
         default=True,

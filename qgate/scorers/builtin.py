@@ -38,10 +38,16 @@ class BuiltIn(Named[Args]):
     """A scorer as `qgate.ports.Scorer` wants it."""
 
     judge: Callable[[str, Args, str], float]
+    answer: Callable[[Args], str | None] = lambda args: None
+    """The right answer that the arguments hold as a whole; None where they hold none."""
 
     def __call__(self, text: str, args: dict[str, Any], language: str) -> float:
         """Score in [0, 1] of the answer `text`. A malformed answer scores 0; ValueError where `args` are wrong."""
         return self.judge(answer_part(text), self.read(args), language)
+
+    def reference(self, args: dict[str, Any]) -> str | None:
+        """A right answer, as `qgate.ports.Referenced` has it. ValueError where `args` are wrong."""
+        return self.answer(self.read(args))
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> str:

@@ -103,6 +103,7 @@ EXACT = BuiltIn(
     "1 where the answer, without punctuation around it, is one of `values`",
     ExactArgs,
     _exact,
+    lambda args: args.values[0],
 )
 
 CHOICE = BuiltIn(
@@ -110,4 +111,5 @@ CHOICE = BuiltIn(
     "1 where the answer picks the right option, by its letter or by its text alone",
     ChoiceArgs,
     _choice,
+    lambda args: args.answer,
 )

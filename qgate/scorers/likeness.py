@@ -18,6 +18,11 @@ class ReferenceArgs(Frozen):
     values: tuple[Phrase, ...] = Field(min_length=1, description="Reference texts, any of which will do")
 
 
+def first_text(args: ReferenceArgs) -> str:
+    """The first of the reference texts."""
+    return args.values[0]
+
+
 def _similarity(text: str, args: ReferenceArgs, language: str) -> float:
     answer = normalise(text)
     return max(ratio(answer, normalise(value)) for value in args.values) / 100 if answer else 0.0
@@ -54,6 +59,7 @@ SIMILARITY = BuiltIn(
     "Normalised Indel similarity (rapidfuzz) to the nearest reference, after normalisation",
     ReferenceArgs,
     _similarity,
+    first_text,
 )
 
 CHRF = BuiltIn(
@@ -61,6 +67,7 @@ CHRF = BuiltIn(
     "chrF++ (Popović 2017) by sacrebleu, over 100: the references' best n-gram F-score, character 6 and word 2",
     ReferenceArgs,
     _chrf,
+    first_text,
 )
 
 BLEU = BuiltIn(
@@ -68,6 +75,7 @@ BLEU = BuiltIn(
     "Sentence BLEU by sacrebleu with effective order, over 100; zh by its tokenizer, ja and th by character",
     ReferenceArgs,
     _bleu,
+    first_text,
 )
 
 TER = BuiltIn(
@@ -75,4 +83,5 @@ TER = BuiltIn(
     "1 − translation edit rate (Snover 2006) by sacrebleu, at least 0: edits and shifts of words per word of a reference",
     ReferenceArgs,
     _ter,
+    first_text,
 )

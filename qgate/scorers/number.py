@@ -36,4 +36,5 @@ NUMBER = BuiltIn(
     "1 where the stated number is `value`, in figures of any script, Chinese or Thai numerals or number words",
     NumberArgs,
     _number,
+    lambda args: format(args.value, "f"),
 )

@@ -11,7 +11,7 @@ from rapidfuzz.distance import LCSseq
 
 from qgate.schemas.base import Frozen
 from qgate.scorers.builtin import BuiltIn
-from qgate.scorers.likeness import ReferenceArgs
+from qgate.scorers.likeness import ReferenceArgs, first_text
 from qgate.scorers.segment import words
 from qgate.scorers.text import Phrase, normalise
 
@@ -66,6 +66,7 @@ TOKEN_F1 = BuiltIn(
     "F1 over words as SQuAD scores answers (Rajpurkar 2016), the best of the references; zh, ja and th by character",
     ReferenceArgs,
     _token_f1,
+    first_text,
 )
 
 ROUGE = BuiltIn(
@@ -73,4 +74,5 @@ ROUGE = BuiltIn(
     "ROUGE's F1 (Lin 2004) without stemming, the best of the references; zh, ja and th by character",
     RougeArgs,
     _rouge,
+    lambda args: args.values[0],
 )

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from qgate.schemas.base import Frozen
 from qgate.scorers.builtin import BuiltIn
-from qgate.scorers.text import Phrase, Spellings, first, normalise
+from qgate.scorers.text import Phrase, Spellings, first, normalise, spellings
 
 
 class ContainsArgs(Frozen):
@@ -27,6 +27,11 @@ def _contains(text: str, args: ContainsArgs, language: str) -> float:
     if any(first(searched, value, fold=fold) is not None for value in args.none_of):
         return 0.0
     return sum(first(searched, value, fold=fold) is not None for value in args.values) / len(args.values)
+
+
+def _whole(args: ContainsArgs) -> str | None:
+    """The one phrase that makes an answer right; several are its parts, and no answer as they stand."""
+    return spellings(args.values[0])[0] if len(args.values) == 1 else None
 
 
 class OrderedArgs(Frozen):
@@ -55,6 +60,7 @@ CONTAINS_ALL = BuiltIn(
     "Share of `values` present; 0 where anything of `none_of` is",
     ContainsArgs,
     _contains,
+    _whole,
 )
 
 ORDERED = BuiltIn(

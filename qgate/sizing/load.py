@@ -25,17 +25,13 @@ _ASCII = re.compile(r"[\x00-\x7f]+")
 
 def bound_tokens(request: Asked) -> int:
     """Tokens of a request's prompt and answer at most: every token is at least one byte of the text."""
-    if isinstance(request.prompt, tuple):
-        return len(request.prompt) + _answer_tokens(request)
-    texts = _texts(request)
-    return TEMPLATE_TOKENS + sum(TURN_TOKENS + len(text.encode()) for text in texts) + _answer_tokens(request)
+    template = 0 if isinstance(request.prompt, tuple) else TEMPLATE_TOKENS
+    return template + sum(TURN_TOKENS + len(text.encode()) for text in _texts(request)) + _given_tokens(request)
 
 
 def likely_tokens(request: Asked) -> int:
     """Tokens of a request's prompt and answer, rather too many than too few."""
-    if isinstance(request.prompt, tuple):
-        return len(request.prompt) + _answer_tokens(request)
-    found = _answer_tokens(request)
+    found = _given_tokens(request)
     for text in _texts(request):
         ascii_chars = sum(map(len, _ASCII.findall(text)))
         found += TURN_TOKENS + ascii_chars // ASCII_PER_TOKEN + len(text) - ascii_chars
@@ -43,11 +39,17 @@ def likely_tokens(request: Asked) -> int:
 
 
 def _texts(request: Asked) -> Sequence[str]:
-    return [request.prompt] if isinstance(request.prompt, str) else [turn.content for turn in request.messages]
+    """What is there as text, of the prompt and of a given answer."""
+    answer = None if isinstance(request, GenerateRequest) else request.completion
+    turns = [turn.content for turn in request.messages] if request.prompt is None else [request.prompt]
+    return [text for text in (*turns, answer) if isinstance(text, str)]
 
 
-def _answer_tokens(request: Asked) -> int:
-    return request.sampling.max_tokens if isinstance(request, GenerateRequest) else len(request.completion_ids)
+def _given_tokens(request: Asked) -> int:
+    """What is known in tokens, of the prompt and of the answer."""
+    prompt = len(request.prompt) if isinstance(request.prompt, tuple) else 0
+    answer = request.sampling.max_tokens if isinstance(request, GenerateRequest) else len(request.completion_ids or ())
+    return prompt + answer
 
 
 def context_tokens(requests: Iterable[Asked]) -> int:

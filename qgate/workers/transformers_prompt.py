@@ -61,6 +61,17 @@ def encode(tokenizer: Any, messages: list[dict[str, Any]], **further: Any) -> Pr
     return _prompt(ids)
 
 
+def encode_answer(tokenizer: Any, text: str) -> list[int]:
+    """The ids of an answer that somebody wrote, where `<|im_end|>` is text and no special token. Raises PromptError."""
+    try:
+        ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    except (TypeError, ValueError) as error:  # a tokenizer of another kind than transformers' own
+        raise PromptError(f"the tokenizer does not take a text without special tokens: {error}") from error
+    if not ids:
+        raise PromptError("the answer has no tokens")
+    return list(ids)
+
+
 def _prompt(ids: list[int]) -> Prompt:
     if not ids:
         raise PromptError("the prompt has no tokens")

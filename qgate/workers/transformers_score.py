@@ -36,7 +36,7 @@ class _Forced:
 def score(
     loaded: transformers_load.Loaded, requests: list[dict[str, Any]], prompt_tokens: int, beat: Callable[[], None]
 ) -> Iterator[dict[str, Any]]:
-    """One line per request: id, prompt hash and arrays in base64 (little-endian); or id and error."""
+    """One line per request: id, prompt hash, token ids and arrays in base64 (little-endian); or id and error."""
     waiting = []
     for request in requests:
         try:
@@ -52,7 +52,8 @@ def score(
 
 def _forced(loaded: transformers_load.Loaded, request: dict[str, Any]) -> _Forced:
     prompt = transformers_prompt.encode_request(loaded.tokenizer, request)
-    forced = _Forced(request["id"], prompt, request["completion_ids"], request["top_k"])
+    completion = request["completion_ids"] or transformers_prompt.encode_answer(loaded.tokenizer, request["completion"])
+    forced = _Forced(request["id"], prompt, completion, request["top_k"])
     if len(forced.ids) > loaded.context:
         raise transformers_prompt.PromptError(
             f"prompt and answer have {len(forced.ids) + 1} tokens, the model's context is {loaded.context}"
@@ -82,6 +83,7 @@ def _score_batch(
         yield {
             "id": forced.id,
             "prompt_token_ids_sha256": forced.prompt.sha256,
+            "token_ids": forced.completion,
             "logprobs": _base64(logprobs),
             "top_ids": _base64(top_ids),
             "top_logprobs": _base64(top_logprobs),

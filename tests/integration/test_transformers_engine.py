@@ -114,6 +114,7 @@ def test_the_contract(session: Session) -> None:
     engine_contract.same_seed_same_text(session)
     engine_contract.facts_say_where_numbers_come_from(session, "transformers")
     engine_contract.scores_fit_what_was_forced(session)
+    engine_contract.a_text_is_scored_as_its_tokens(session)
 
 
 def test_leaving_ends_every_process(tiny: Path, tool: Tool, tmp_path: Path) -> None:
@@ -205,6 +206,15 @@ def test_logprobs_while_generating_are_those_of_scoring(session: Session) -> Non
         gaps = np.abs(np.array(found[scores.id].logprobs, dtype=np.float32) - scores.logprobs)
         assert np.median(gaps) < (0.5 if rounds else 1e-4)
         assert rounds or gaps.max() < 1e-3
+
+
+def test_a_special_token_that_somebody_wrote_is_text(fp16: Session) -> None:
+    (request,) = [ask("a")]
+    asked = [ScoreRequest(id=text, messages=request.messages, completion=text) for text in ("<eos>", "eos", "a" * 300)]
+    found = {scores.id: scores.token_ids.tolist() for scores in fp16.score(asked)}
+    assert len(found["<eos>"]) == 5
+    assert found["<eos>"][1:4] == found["eos"]
+    assert found["a" * 300] == [], "longer than the model's context: told, and the others are scored"
 
 
 def checked(job: str, tool: Tool, work: Path, **fields: Any) -> Any:

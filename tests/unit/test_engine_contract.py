@@ -71,5 +71,12 @@ def test_it_keeps_the_contract(opened: Open) -> None:
         engine_contract.facts_say_where_numbers_come_from(session, session.facts.engine)
 
 
+def test_the_fake_engine_scores_texts(tmp_path: Path) -> None:
+    fake = load_engine("fake")
+    with fake.open(job(tmp_path, fake)) as session:
+        engine_contract.scores_fit_what_was_forced(session)
+        engine_contract.a_text_is_scored_as_its_tokens(session)
+
+
 def test_leaving_ends_every_process(opened: Open) -> None:
     engine_contract.leaving_ends_every_process(opened)

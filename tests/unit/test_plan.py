@@ -106,3 +106,39 @@ def test_first_items_is_a_prefix_of_a_fixed_order() -> None:
     ids = [r.id for r in planned().generate[0].requests]
     assert first_items(ids, 5) < first_items(list(reversed(ids)), 9)
     assert first_items(ids, None) == set(ids)
+
+
+def with_answers(*numbers: int) -> dict[str, Evalset]:
+    items = tuple(item(n, **({"reference": f"It is {n}."} if n in numbers else {})) for n in range(40))
+    return {"./tiny": SETS["./tiny"].model_copy(update={"items": items})}
+
+
+def references(sets: dict[str, Evalset], **changes: object):  # type: ignore[no-untyped-def]
+    return plan(Recipe.model_validate(small(**changes)), sets).references
+
+
+def test_right_answers_are_scored_by_every_checkpoint_once_whatever_is_sampled() -> None:
+    warm = {"temperature": 0.8, "max_tokens": 16, "seeds": [3, 5]}
+    greedy = {"temperature": 0, "max_tokens": 16, "seeds": [0]}
+    steps = references(with_answers(3, 7), sampling={"greedy": greedy, "warm": warm})
+    assert [(s.variant, s.replicate) for s in steps] == [("baseline", 0), ("baseline", 1), ("w8a8", 0)]
+    assert {s.requests for s in steps} == {steps[0].requests}
+    assert [(r.id, r.completion, r.completion_ids) for r in steps[0].requests] == [
+        ("tiny/i3/references/0", "It is 3.", None),
+        ("tiny/i7/references/0", "It is 7.", None),
+    ]
+    assert [steps[1].label, steps[1].kind] == ["baseline: tiny · references again (1)", "score"]
+
+
+def test_right_answers_need_an_item_that_has_one_and_can_be_left_out() -> None:
+    assert not references(with_answers())
+    assert not references(with_answers(3), token_evidence={"references": False})
+    assert not references(with_answers(3), token_evidence={"enabled": False})
+    assert len(references(with_answers(3), noise_floor={"replicates": 0})) == 2
+
+
+def test_right_answers_of_as_many_items_as_answers_and_of_the_same() -> None:
+    steps = references(with_answers(*range(40)), token_evidence={"max_items": 5})
+    chosen = {r.id.split("/")[1] for r in steps[0].requests}
+    assert len(chosen) == 5
+    assert chosen == {each.split("/")[1] for each in first_items([f"tiny/i{n}/greedy/0" for n in range(40)], 5)}

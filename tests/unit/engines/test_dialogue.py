@@ -12,6 +12,7 @@ from qgate.engines.dialogue import Dialogue
 from qgate.errors import EngineError
 from qgate.io.calls import Target, Watch
 from qgate.io.client import Client
+from qgate.schemas.answers import ScoreRequest
 from tests.http_stub import Answerer, HttpStub, Request
 from tests.unit.engines import jobs
 
@@ -105,3 +106,51 @@ def test_scores_after_given_tokens_ask_for_no_tokens() -> None:
     assert all(request.body["prompt"] == [9, 5, 6, 7] for request in stub.seen)
     assert len({request.body["cache_salt"] for request in stub.seen}) == 2, "the prefix cache is off between them"
     assert {one.prompt_token_ids_sha256 for one in found} == {wire.ids_sha256([9])}
+
+
+def texts(**answers: str) -> list[ScoreRequest]:
+    return [ScoreRequest(id=key, messages=jobs.messages(), completion=text, top_k=1) for key, text in answers.items()]
+
+
+async def bytes_as_tokens(request: Request) -> tuple[int, Any]:
+    """Each byte of a text is a token; what is longer than ten bytes is refused, and `broken` fails."""
+    if request.path == "/tokenize":
+        text = request.body.get("prompt")
+        if text == "broken":
+            return 500, {"error": {"message": "no tokenizer"}}
+        return 200, {"tokens": [9] if text is None else list(text.encode())}
+    ids = request.body["prompt"]
+    if len(ids) > 11:
+        return 400, {"error": {"message": "maximum context length"}}
+    told = [{str(token): {"logprob": -float(token), "rank": 1}} for token in ids[1:]]
+    return 200, {"choices": [{"prompt_logprobs": [None, *told]}]}
+
+
+def test_a_text_is_turned_into_tokens_by_the_server_and_scored_after_the_prompt() -> None:
+    with HttpStub(bytes_as_tokens) as stub:
+        (found,) = dialogue(stub).scores(texts(a="ab"))
+    assert (found.id, found.token_ids.tolist(), found.logprobs.tolist()) == ("a", [97, 98], [-97.0, -98.0])
+    asked = [request.body for request in stub.seen]
+    assert asked[1] == {"model": "m", "prompt": "ab", "add_special_tokens": False}
+    assert asked[2]["prompt"] == [9, 97, 98]
+
+
+def test_a_text_without_a_token_or_too_long_has_no_scores_and_the_others_have_theirs() -> None:
+    with HttpStub(bytes_as_tokens) as stub:
+        found = {one.id: one for one in dialogue(stub).scores(texts(empty="", long="a" * 20, fine="a"))}
+    assert {key: len(one.token_ids) for key, one in found.items()} == {"empty": 0, "long": 0, "fine": 1}
+    assert found["long"].top_ids.shape == (0, 1)
+
+
+def test_a_server_that_fails_on_a_text_is_an_error() -> None:
+    with HttpStub(bytes_as_tokens) as stub, pytest.raises(EngineError, match=r"could not score 1 answers.*no tokenizer"):
+        list(dialogue(stub).scores(texts(a="broken")))
+
+
+def test_scores_that_cannot_be_written_are_nan_for_a_text_too() -> None:
+    async def answer(request: Request) -> tuple[int, Any]:
+        return SAYS_NAN if request.path == "/v1/completions" else await bytes_as_tokens(request)
+
+    with HttpStub(answer) as stub:
+        (found,) = dialogue(stub).scores(texts(a="ab"))
+    assert np.isnan(found.logprobs).tolist() == [True, True]

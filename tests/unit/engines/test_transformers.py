@@ -114,6 +114,22 @@ def test_a_score_that_does_not_fit_names_the_request(work: Path) -> None:
         list(session.score([wanted]))
 
 
+def test_a_text_has_the_worker_s_tokens(work: Path) -> None:
+    wanted = ScoreRequest(id="a", messages=MESSAGES, completion="Yes.", top_k=1)
+    with ENGINE.open(job(work)) as session:
+        (scores,) = session.score([wanted])
+    assert scores.token_ids.tolist() == list(b"Yes.")
+    assert scores.top_ids.shape == (4, 1)
+
+
+def test_a_text_that_does_not_fit_has_no_scores(work: Path) -> None:
+    wanted = ScoreRequest(id="a", messages=MESSAGES, completion="Yes.", top_k=1)
+    with ENGINE.open(job(work, "unfit")) as session:
+        (scores,) = session.score([wanted])
+    assert scores.id == "a"
+    assert scores.token_ids.size == scores.logprobs.size == 0
+
+
 def test_a_worker_that_dies_keeps_what_it_answered_and_says_why(work: Path) -> None:
     with ENGINE.open(job(work, "dies")) as session:
         answers = session.generate(requests(3))

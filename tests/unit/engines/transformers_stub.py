@@ -23,13 +23,13 @@ def write_whole(path: Path, value: dict) -> None:
 
 def answer(request: dict) -> dict:
     if "completion_ids" in request:
-        ids = request["completion_ids"]
+        ids = request["completion_ids"] or list(request["completion"].encode())
         floats = base64.b64encode(struct.pack(f"<{len(ids)}f", *([float("nan")] * len(ids)))).decode()
         tops = base64.b64encode(struct.pack(f"<{len(ids)}i", *ids)).decode()
         if FAULT == "unfit":
             return {"id": request["id"], "error": "prompt and answer have 9000 tokens, the model's context is 8192"}
         return {
-            "id": request["id"], "prompt_token_ids_sha256": "ab" * 32, "logprobs": floats,
+            "id": request["id"], "prompt_token_ids_sha256": "ab" * 32, "token_ids": ids, "logprobs": floats,
             "top_ids": tops, "top_logprobs": floats,
         }  # fmt: skip
     return {

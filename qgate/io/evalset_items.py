@@ -6,13 +6,14 @@ Every fault is named with the file and the line; several are reported at once.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pydantic import ValidationError
 
 from qgate.errors import EvalsetError
 from qgate.schemas.base import faults
-from qgate.schemas.evalset import Item, Message
+from qgate.schemas.evalset import Evalset, Item, Message
+from qgate.wording import counted
 
 MOST_SHOWN = 8
 
@@ -59,6 +60,21 @@ def describe(error: ValidationError) -> str:
 def asked_again(line: int) -> str:
     """Why the prompt of an earlier line is no further item: one answer would be counted as several pieces of evidence."""
     return f"it asks what line {line} asks: the same prompt twice is no more evidence"
+
+
+def check_apart(sets: Iterable[Evalset]) -> None:
+    """Refuse sets of which one asks what another asks: an item in both would count as two. Raises EvalsetError."""
+    asked: dict[tuple[tuple[str, str], ...], str] = {}
+    for evalset in sets:
+        mine = {words_of(item.messages): f"{evalset.name}/{item.id}" for item in evalset.items}
+        if shared := [(name, asked[words]) for words, name in mine.items() if words in asked]:
+            first, other = shared[0]
+            raise EvalsetError(
+                f"{counted(len(shared), 'prompt')} of evaluation set {evalset.name} {'is' if len(shared) == 1 else 'are'} "
+                f"in another set too: {first} asks what {other} asks",
+                advice="leave them out of one of the sets, or narrow it by `where`: the same prompt twice is no more evidence",
+            )
+        asked |= mine
 
 
 def words_of(messages: tuple[Message, ...]) -> tuple[tuple[str, str], ...]:

@@ -17,6 +17,7 @@ from qgate.errors import EvalsetError, RecipeError
 from qgate.io import checkpoint as checkpoints
 from qgate.io import envs, evalsets, tensors
 from qgate.io.evalset_cut import slices_of
+from qgate.io.evalset_items import check_apart
 from qgate.io.files import NO_PLACE, disk_errors, sha256_files
 from qgate.io.leases import Leases
 from qgate.io.recipe import LoadedRecipe
@@ -170,6 +171,7 @@ def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher, find_tool: Fi
     by_use = {name: with_references(evalset, scorers) for name, evalset in by_use.items()}
     sets = {evalset_name(name): evalset for name, evalset in by_use.items()}
     _check_names(by_use)
+    check_apart(sets.values())
     check_scopes(recipe, sets, complete=len(by_use) == len(recipe.evalsets))
     steps = plan(recipe, by_use)
     return Prepared(

@@ -401,6 +401,17 @@ def test_one_set_under_two_names_is_refused_before_anything_runs(tmp_path: Path)
         prepare(recipe.load(path), tmp_path / "results", Watcher())
 
 
+def test_sets_that_ask_the_same_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    """Eight copies of twelve items, under other ids, would pass as ninety-six."""
+    path = made(tmp_path, evalsets=[{"name": "./tiny"}, {"name": "./copy"}])
+    lines = [json.dumps(json.loads(item(number)) | {"id": f"copy-{number}"}) for number in (7, 8, NUM_ITEMS + 1)]
+    write_evalset(tmp_path, lines, name="copy")
+    with pytest.raises(EvalsetError) as caught:
+        prepare(recipe.load(path), tmp_path / "results", Watcher())
+    said = "2 prompts of evaluation set copy are in another set too: copy/copy-7 asks what tiny/crate-007 asks"
+    assert said in caught.value.message
+
+
 def test_repeatable_answers_are_not_asked_of_an_engine_that_ignores_it(tmp_path: Path) -> None:
     path = made(tmp_path, engine__determinism="repeatable")
     with pytest.raises(RecipeError, match=r"the engine fake has no batch-invariant kernels here"):

@@ -27,6 +27,17 @@ NEAREST: Mapping[Suspect, tuple[Suspect, ...]] = {
     ),
 }  # fmt: skip
 """What one would most easily take a cause for."""
+CAUSES: Mapping[Cause, str] = {
+    "weights": "the quantized weights",
+    "kernel_or_engine": "a kernel or the engine",
+    "sampling": "sampling",
+    "template_or_tokenizer": "the chat template or tokenizer",
+    "eos_or_configuration": "the EOS tokens or configuration",
+    "nondeterminism_under_load": "nondeterminism under load",
+    "baseline_too": "the model itself",
+    "not_reproduced": "not reproduced",
+    "undetermined": "undetermined",
+}
 IN_WORDS: Mapping[Cause, str] = {
     "weights": "quantization did it: the weights themselves",
     "kernel_or_engine": "a kernel or the engine did it, not the weights",
@@ -58,30 +69,25 @@ def attribute(case: Case) -> Attribution:
         return _undetermined(found, f"the server did not stay as it was ({told(changed[0])})")
     shown = [each for each in found if each.state == "shown"]
     if not shown:
-        names = ", ".join(_name(each.cause) for each in found if each.state == "open")
-        return _undetermined(found, f"no experiment shows a cause; left are: {names}")
+        names = ", ".join(CAUSES[each.cause] for each in found if each.state == "open")
+        return _undetermined(found, f"no experiment shows a cause; still possible are: {names}")
     top = shown[0]
     rivals = [each for each in found if each.cause in NEAREST[top.cause] and each.state != "excluded"]
     if rivals:
-        why = f"{_name(top.cause)} looks likely, but nothing separates it from {_names(rivals)}"
+        names = " or ".join(CAUSES[each.cause] for each in rivals)
+        why = f"the likely cause is {CAUSES[top.cause]}, but nothing tells it from {names}"
         return _undetermined(found, why, first=rivals)
     left = [each for each in found if each is not top and each.state != "excluded"]
-    parts = [each for each in (_left_over(case, top), _not_whole(case)) if each is not None]
+    parts = [each for each in (case.left_over(top.because), _not_whole(case)) if each is not None]
     confidence: Confidence = "medium" if left or top.missing or parts else "high"
     return Attribution(
         cause=top.cause,
         confidence=confidence,
-        summary=f"{IN_WORDS[top.cause]} ({top.because}){_share(case, top)}",
+        summary=_summary(case, top),
         suspicions=found,
         would_raise=(*_missing([top, *left]), *(f"{WANT_TRIES} ({told(each)})" for each in parts)),
         alpha=ALPHA,
     )
-
-
-def _left_over(case: Case, top: Suspicion) -> Experiment | None:
-    """What the cause is shown by, where it was taken away and some tries fail all the same."""
-    gone = (each for each in case.by_key.values() if each.effect == "gone" and told(each) in top.because)
-    return next((each for each in gone if each.failures), None)
 
 
 def _not_whole(case: Case) -> Experiment | None:
@@ -90,15 +96,16 @@ def _not_whole(case: Case) -> Experiment | None:
     return None if least is None or least[1] > WHOLE_SHARE else least[0]
 
 
-def _share(case: Case, top: Suspicion) -> str:
-    """How much of a failure is shown to have the cause: a second one may do the rest."""
-    said = ""
-    if (over := _left_over(case, top)) is not None:
-        said = f"; {over.failures} of {over.tries} fail all the same: that part has another cause"
+def _summary(case: Case, top: Suspicion) -> str:
+    """The cause, what shows it, and how much of the failure it is shown to do: a second cause may do the rest."""
+    if (over := case.left_over(top.because)) is not None:
+        rest = f"a second one what still fails without it ({over.failures} of {over.tries})"
+        return f"two causes share in it: {CAUSES[top.cause]} does the larger part ({top.because}), {rest}"
+    said = f"{IN_WORDS[top.cause]} ({top.because})"
     if case.least_kept is not None and case.comes_and_goes and case.least_kept[1] < 1:
         found, share = case.least_kept
         said += (
-            f"; shown for at least {share:.0%} of the failures ({told(found)}), the rest may be chance or another cause"
+            f"; it does at least {share:.0%} of the failures ({told(found)}): the rest may be chance, or a second cause"
         )
     return said
 
@@ -124,11 +131,3 @@ def _undetermined(found: tuple[Suspicion, ...], why: str, first: Sequence[Suspic
 
 def _missing(suspicions: Sequence[Suspicion]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.missing for each in suspicions if each.missing))
-
-
-def _names(suspicions: Sequence[Suspicion]) -> str:
-    return " or ".join(_name(each.cause) for each in suspicions)
-
-
-def _name(cause: str) -> str:
-    return "the model itself" if cause == "baseline_too" else cause.replace("_", " ")

@@ -97,6 +97,11 @@ class Case:
         ]
         return min(kept, key=lambda pair: pair[1], default=None)
 
+    def left_over(self, because: str) -> Experiment | None:
+        """Of the experiments that show a cause `because` the failure goes: one in which some tries fail all the same."""
+        gone = (each for each in self.by_key.values() if each.effect == "gone" and told(each) in because)
+        return next((each for each in gone if each.failures), None)
+
     @property
     def comes_and_goes(self) -> bool:
         """Whether the failure as filed is no certain one, so that two causes may share in it."""

@@ -33,10 +33,11 @@ WANT_SEEDS = (
     "the request above temperature 0, with and without the change: one greedy answer may change with any rounding"
 )
 WANT_RATE = (
-    "the request where it fails more often (the seed that failed, load, temperature): so few failures tell no fall"
+    "the request where it fails more often (more load, a higher temperature): too few of the tries failed to tell whether "
+    "the change takes all of the failures away, a part or none"
 )
-WANT_TRIES = "more tries: of failures that come now and then, a part may have another cause"
-WANT_PARTS = "each of two causes by itself: with this change a part of the failures goes, and a part stays"
+WANT_TRIES = "more tries: of a failure that comes now and then, a part may have a second cause"
+WANT_PARTS = "what takes the rest away: this change takes a part of the failures, so two causes may share in it"
 WANT_KERNEL = "the same checkpoint in another engine (transformers), or its weights dequantized in this one"
 
 
@@ -66,6 +67,12 @@ def _open(cause: Suspect, because: str, missing: str | None) -> Suspicion:
 
 def _is_shown(found: Found, *causes: Suspect) -> Iterator[Suspicion]:
     return (found[cause] for cause in causes if cause in found and found[cause].state == "shown")
+
+
+def _cleared(case: Case, what: str, other: Suspicion) -> str:
+    """What is common to the failure and to what takes it away."""
+    fail = "do not fail" if case.left_over(other.because) is None else "fail far less"
+    return f"{what} {fail} otherwise ({other.because})"
 
 
 def _wanted(case: Case, factor: str, experiment: str, arm: Arm = "candidate") -> str:
@@ -166,8 +173,7 @@ def _not_sampling(case: Case) -> str | None:
 def _kernel(case: Case, found: Found) -> Suspicion:
     cause: Suspect = "kernel_or_engine"
     for other in _is_shown(found, "template_or_tokenizer", "eos_or_configuration", "nondeterminism_under_load"):
-        because = f"the same engine and kernels do not fail otherwise ({other.because})"
-        return _excluded(cause, because)
+        return _excluded(cause, _cleared(case, "the same engine and kernels", other))
     for each in case.levers("gone"):
         return _mended(case, each)
     shared = case.effect(AS_FILED, "baseline") == "kept"
@@ -212,7 +218,7 @@ def _baseline_too(case: Case, found: Found) -> Suspicion:
         "template_or_tokenizer", "eos_or_configuration", "nondeterminism_under_load", "sampling", "kernel_or_engine",
     )  # fmt: skip
     for other in _is_shown(found, *others):
-        return _excluded(cause, f"it does not fail otherwise ({other.because})")
+        return _excluded(cause, _cleared(case, "the unquantized weights", other))
     return _shown(cause, case.said(AS_FILED, "baseline"))
 
 
@@ -226,7 +232,7 @@ def _weights(case: Case, found: Found) -> Suspicion:
         "template_or_tokenizer", "eos_or_configuration", "nondeterminism_under_load", "kernel_or_engine",
     )  # fmt: skip
     for other in _is_shown(found, *others):
-        return _excluded(cause, f"the same weights do not fail ({other.because})")
+        return _excluded(cause, _cleared(case, "the same weights", other))
     if effect not in {"gone", "less"}:
         because = "nothing is known of other weights" if effect is None else case.said(AS_FILED, "baseline")
         return _open(cause, because, _wanted(case, AS_FILED, WANT_BASELINE, "baseline"))

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 
+from qgate.judge.attribution import CAUSES
 from qgate.reports import repro_words as words
 from qgate.reports.markdown import escape, grid
 from qgate.reports.rate_picture import as_text
@@ -67,7 +68,7 @@ def _suspects(report: Repro) -> str:
     if not (found := words.causes(report)):
         return ""
     body = [
-        (words.CAUSES[each.cause], each.state,
+        (CAUSES[each.cause], each.state,
          escape(each.because + (f"; missing: {each.missing}" if each.missing else "")))
         for each in found
     ]  # fmt: skip

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from qgate.judge.attribution import CAUSES
 from qgate.reports import repro_words as words
 from qgate.reports.rate_picture import as_text
 from qgate.reports.visible import clip, one_line
@@ -50,11 +51,14 @@ def _causes(report: Repro) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
+    asked: set[str | None] = {None}
     for each in words.causes(report):
         because = Text(one_line(each.because))
         if each.missing:
-            because.append(f"; missing: {one_line(each.missing)}", "yellow")
-        table.add_row(Text(f"{each.state} ", _STATE[each.state]), Text(f"{words.CAUSES[each.cause]}: ") + because)
+            missing = "the same" if each.missing in asked else one_line(each.missing)
+            because.append(f"; missing: {missing}", "yellow")
+            asked.add(each.missing)
+        table.add_row(Text(f"{each.state} ", _STATE[each.state]), Text(f"{CAUSES[each.cause]}: ") + because)
     return table
 
 

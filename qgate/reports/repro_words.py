@@ -5,22 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from qgate.judge.attribution import CAUSES
 from qgate.judge.factors import AS_FILED
 from qgate.schemas.minimised import Minimised, Size, Thresholds
 from qgate.schemas.repro import Cause, Experiment, Repro, State, Suspicion, Try
 from qgate.wording import counted
 
-CAUSES: dict[Cause, str] = {
-    "weights": "the quantized weights",
-    "kernel_or_engine": "a kernel or the engine",
-    "sampling": "sampling",
-    "template_or_tokenizer": "the chat template or tokenizer",
-    "eos_or_configuration": "the EOS tokens or configuration",
-    "nondeterminism_under_load": "nondeterminism under load",
-    "baseline_too": "the model itself (the baseline fails too)",
-    "not_reproduced": "not reproduced",
-    "undetermined": "undetermined",
-}
 NEXT: dict[Cause, str] = {
     "weights": "serve another variant or the unquantized model meanwhile; quantize anew with other data, another scheme, or "
     "fewer layers",

@@ -96,7 +96,7 @@ class _Scoring:
             return self._answer(request, list(request.prompt))
         return Call(
             request.id, "/tokenize", wire.tokenize_body(request, self._dialogue.model),
-            then=lambda body: self._answer(request, body["tokens"]),
+            then=lambda body: self._answer(request, wire.tokens(body)),
         )  # fmt: skip
 
     def _answer(self, request: ScoreRequest, prompt: list[int]) -> Call:
@@ -105,7 +105,7 @@ class _Scoring:
             return self._scored(request, request.completion_ids)
         return Call(
             request.id, "/tokenize", wire.tokenize_text_body(request.completion or "", self._dialogue.model),
-            then=lambda body: self._scored(request, tuple(body["tokens"])) if body["tokens"] else None,
+            then=lambda body: self._scored(request, tuple(ids)) if (ids := wire.tokens(body)) else None,
         )  # fmt: skip
 
     def _scored(self, request: ScoreRequest, answer: tuple[int, ...]) -> Call:

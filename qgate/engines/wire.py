@@ -21,9 +21,13 @@ from qgate.schemas.incident import CHAT, COMPLETION
 
 TOKENS_IN = "/inference/v1/generate"
 """vLLM's tokens-in, tokens-out endpoint (0.26 and newer)."""
+MAX_ID = 2**31 - 1
 NOT_FINITE = -9999.0
 UNWRITABLE = "Out of range float values are not JSON compliant"
 """What a server says when it cannot write a NaN: vLLM 0.32 with a 400, others with a 500."""
+SCORING = "scoring needs `prompt_logprobs`: serve with vLLM, or turn token_evidence off"
+UNLIKE_THE_PROTOCOL = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
+"""What Python raises on a body whose parts have other types than the protocol's."""
 UNFINISHED = frozenset({"abort", "error"})
 MAX_STOPS = 4
 """Stop texts that OpenAI's own protocol takes; an answer is cut at the others once it is there."""
@@ -109,6 +113,14 @@ def tokenize_text_body(text: str, model: str) -> dict[str, Any]:
     return {"model": model, "prompt": text, "add_special_tokens": False}
 
 
+def tokens(body: Any) -> list[int]:
+    """The ids in a reply to `tokenize_body` or `tokenize_text_body`. Raises EngineError where it has none."""
+    ids = body.get("tokens") if isinstance(body, dict) else None
+    if not isinstance(ids, list) or not all(type(each) is int and 0 <= each <= MAX_ID for each in ids):
+        raise EngineError("the server's /tokenize does not answer with token ids")
+    return ids
+
+
 def score_body(ids: Sequence[int], top_k: int, model: str, *, cache_salt: str | None = None) -> dict[str, Any]:
     """Body of /v1/completions that returns the log-probability of each of `ids` and of the `top_k` most likely.
 
@@ -145,7 +157,7 @@ def answer(reply: Reply) -> Answer:
         return _no_answer(reply, status, reply.error or "no answer")
     try:
         return _read(reply, reply.body)
-    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError):
+    except UNLIKE_THE_PROTOCOL:
         return _no_answer(reply, "error", "the server's answer is not what the OpenAI protocol says it is")
 
 
@@ -250,15 +262,17 @@ def token_scores(reply: Reply, request: ScoreRequest, prompt_ids: Sequence[int])
         return scores
     if reply.body is None:
         raise EngineError(reply.error or "no answer")
-    positions = reply.body.get("prompt_logprobs") or (reply.body.get("choices") or [{}])[0].get("prompt_logprobs")
-    if positions is None or len(positions) != len(prompt_ids) + shape[0]:
+    try:
+        positions = reply.body.get("prompt_logprobs") or (reply.body.get("choices") or [{}])[0].get("prompt_logprobs")
+        if positions is None or len(positions) != len(prompt_ids) + shape[0]:
+            raise EngineError("the server returned no log-probabilities of the prompt", advice=SCORING)
+        for row, (forced, entries) in enumerate(zip(ids, positions[len(prompt_ids) :], strict=True)):
+            scores.logprobs[row] = _score(entries[str(forced)]["logprob"])
+            _fill_top(scores.top_ids[row], scores.top_logprobs[row], entries)
+    except UNLIKE_THE_PROTOCOL as error:
         raise EngineError(
-            "the server returned no log-probabilities of the prompt",
-            advice="scoring needs `prompt_logprobs`: serve with vLLM, or turn token_evidence off",
-        )
-    for row, (forced, entries) in enumerate(zip(ids, positions[len(prompt_ids) :], strict=True)):
-        scores.logprobs[row] = _score(entries[str(forced)]["logprob"])
-        _fill_top(scores.top_ids[row], scores.top_logprobs[row], entries)
+            "the server's log-probabilities are not what vLLM's protocol says they are", advice=SCORING
+        ) from error
     return scores
 
 

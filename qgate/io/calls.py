@@ -13,7 +13,8 @@ MAX_ERROR_CHARS = 2000
 class Call:
     """One POST: `body` to `path`. `cost` counts against the budget of `Client.run`, in its unit.
 
-    `then` makes the next call out of an ok reply's body, or None; the reply to the last of the chain is delivered.
+    `then` makes the next call out of an ok reply's body, or None; the reply to the last of the chain is delivered. Where
+    it raises EngineError, the reply is no longer ok and says why.
     """
 
     id: str

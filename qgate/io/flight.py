@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import aiohttp
 import orjson
@@ -82,7 +83,10 @@ class Flight:
             finally:
                 await self._give(call.cost)
             self._progress_at = time.monotonic()
-            further = None if call.then is None or reply.body is None else call.then(reply.body)
+            try:
+                further = None if call.then is None or reply.body is None else call.then(reply.body)
+            except EngineError as error:
+                return replace(reply, status="error", body=None, error=error.message)
             if further is None:
                 return reply
             call = further
@@ -130,6 +134,9 @@ class Flight:
             body = orjson.loads(said)
         except orjson.JSONDecodeError as error:
             why = f"the answer is no JSON ({error}): {self._target.redact(_text(said)[:200])}"
+            return Reply(call_id, "error", None, why, *timing, status)
+        if isinstance(body, dict) and body.get("error") and not body.get("choices"):
+            why = f"an error with HTTP {status}: {self._target.redact(_server_message(said))}"
             return Reply(call_id, "error", None, why, *timing, status)
         return Reply(call_id, "ok", body, None, *timing, status)
 

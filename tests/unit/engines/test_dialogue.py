@@ -143,8 +143,24 @@ def test_a_text_without_a_token_or_too_long_has_no_scores_and_the_others_have_th
 
 
 def test_a_server_that_fails_on_a_text_is_an_error() -> None:
-    with HttpStub(bytes_as_tokens) as stub, pytest.raises(EngineError, match=r"could not score 1 answers.*no tokenizer"):
+    with (
+        HttpStub(bytes_as_tokens) as stub,
+        pytest.raises(EngineError, match=r"could not score 1 answers.*no tokenizer"),
+    ):
         list(dialogue(stub).scores(texts(a="broken")))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [[1, 2], {"tokens": None}, {"tokens": ["a"]}, {"tokens": [True]}, {"tokens": [2**40]}, {"tokens": 5}, {}],
+)
+@pytest.mark.parametrize("asked", [jobs.score_requests(1), texts(a="ab")], ids=["ids", "text"])
+def test_a_tokenizer_that_answers_nonsense_is_an_error(asked: list[ScoreRequest], said: Any) -> None:
+    async def answer(request: Request) -> tuple[int, Any]:
+        return 200, said
+
+    with HttpStub(answer) as stub, pytest.raises(EngineError, match=r"could not score 1 answers.*token ids"):
+        list(dialogue(stub).scores(asked))
 
 
 def test_scores_that_cannot_be_written_are_nan_for_a_text_too() -> None:

@@ -121,10 +121,14 @@ def test_a_server_that_cannot_write_its_nans_gives_nans() -> None:
         reply(status="error", error="HTTP 400: too long", http_status=400),
         reply({"choices": [{"text": "x"}]}),
         scored([None]),
+        reply([1]), reply({"choices": 5}), reply({"prompt_logprobs": 5}), scored([None, None]), scored([None, 5]),
+        scored([None, {"9": entry(-1.0, 1)}]), scored([None, {"5": {"logprob": -1.0}}]), scored([None, {"5": None}]),
+        scored([None, {"5": {"logprob": "-1.0", "rank": 1}}]), scored([None, {"5": {"logprob": -1.0, "rank": "first"}}]),
+        scored([None, {"5": entry(-1.0, 2), str(2**40): entry(-1.0, 1)}]),
     ],
-)
+)  # fmt: skip
 def test_scores_that_did_not_come_are_an_error(failed: Reply) -> None:
-    (request,) = jobs.score_requests(1)
+    (request,) = jobs.score_requests(1, ids=(5,), top_k=2)
     with pytest.raises(EngineError):
         wire.token_scores(failed, request, [0])
 

@@ -151,6 +151,7 @@ def test_a_connection_that_always_drops_is_an_error_answer() -> None:
         (404, {"message": "no such model"}, "HTTP 404: no such model"),
         (500, "Internal Server Error", "HTTP 500: Internal Server Error"),
         (503, {"error": "queue is full"}, "HTTP 503: queue is full"),
+        (200, {"error": {"message": "model overloaded", "code": 500}}, "an error with HTTP 200: model overloaded"),
     ],
 )
 def test_what_the_server_refuses_is_an_answer_and_is_not_tried_again(status: int, body: Any, said: str) -> None:
@@ -291,6 +292,18 @@ def test_a_chain_stops_at_an_error() -> None:
     with HttpStub(refuses) as stub:
         (reply,) = client(stub.url).run([Call("0", "/first", {}, then=lambda body: pytest.fail("not reached"))])
     assert reply.status == "error"
+
+
+def test_a_chain_that_cannot_go_on_ends_with_why_and_the_others_go_on() -> None:
+    def then(body: dict[str, Any]) -> Call:
+        if body["index"] == 0:
+            raise EngineError("no tokens in it")
+        return Call("1", "/second", body)
+
+    with HttpStub(echo) as stub:
+        asked = [Call(str(index), "/first", {"index": index}, then=then) for index in range(2)]
+        first, second = sorted(client(stub.url).run(asked), key=lambda reply: reply.id)
+    assert (first.status, first.body, first.error, second.body) == ("error", None, "no tokens in it", {"index": 1})
 
 
 def test_an_error_in_the_calls_is_raised() -> None:

@@ -16,8 +16,10 @@ from qgate.inspection import (
     ends,
     fields,
     group_index,
+    inputs,
     kv_cache,
     membership,
+    misfits,
     parallel,
     scales,
     serving,
@@ -37,10 +39,10 @@ PARTS: dict[str, tuple[tuple[Code, ...], ...]] = {
     "Weight files": (shards.CODES,),
     "Which layers are quantized": (membership.CODES,),
     "Tensors": (tensors.CODES, completeness.CODES, vocabulary.CODES),
-    "Scales, zero points and groups": (scales.CODES, zero_points.CODES, group_index.CODES, kv_cache.CODES),
+    "Scales, zero points and groups": (scales.CODES, inputs.CODES, zero_points.CODES, group_index.CODES, kv_cache.CODES),
     "Kernels and tensor parallelism": (serving.CODES, parallel.CODES),
     "Tokenizer and chat template": (tokenizer.CODES, template.CODES),
-    "config.json": (config.CODES, ends.CODES, fields.CODES),
+    "config.json": (config.CODES, misfits.CODES, ends.CODES, fields.CODES),
     "Weights": (weights.CODES,),
 }
 

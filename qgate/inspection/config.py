@@ -121,6 +121,9 @@ DEFAULT_THETA = 10_000.0
 def check(facts: Facts, baseline: Facts | None) -> Iterator[Finding]:
     """Findings on the config alone, then against the baseline's."""
     yield from _alone(facts)
+    cast = _cast(facts)
+    if cast is not None and (baseline is None or cast != _cast(baseline)):
+        yield DTYPE_CAST.at("config.json: dtype", f"it is {cast[0]}, and the embedding is stored in {cast[1]}")
     if baseline is not None:
         yield from _against(facts, baseline)
 
@@ -135,9 +138,6 @@ def _alone(facts: Facts) -> Iterator[Finding]:
     dtype = config.get("dtype", config.get("torch_dtype"))
     if isinstance(dtype, str) and not DTYPE.fullmatch(dtype):
         yield DTYPE_UNKNOWN.at("config.json: dtype", f"it is {dtype!r}")
-    stored = next((STORED.get(header.dtype) for name, header in facts.headers.items() if EMBEDDING.match(name)), None)
-    if stored is not None and dtype in STORED.values() and dtype != stored:
-        yield DTYPE_CAST.at("config.json: dtype", f"it is {dtype}, and the embedding is stored in {stored}")
     if (why := facts.unreadable.get("generation_config.json")) is not None:
         yield GENERATION_UNREADABLE.at("generation_config.json", why)
     if (twice := _theta_twice(config)) is not None:
@@ -149,6 +149,13 @@ def _alone(facts: Facts) -> Iterator[Finding]:
         yield REMOTE_CODE.at(
             "config.json: auto_map", ", ".join(f"{key}: {value}" for key, value in sorted(code.items()))
         )
+
+
+def _cast(facts: Facts) -> tuple[str, str] | None:
+    """The type that config.json says and the one that the embedding is stored in, where they are not the same."""
+    said = facts.text_config.get("dtype", facts.text_config.get("torch_dtype"))
+    stored = next((STORED.get(header.dtype) for name, header in facts.headers.items() if EMBEDDING.match(name)), None)
+    return (said, stored) if stored is not None and said in STORED.values() and said != stored else None
 
 
 def _against(facts: Facts, baseline: Facts) -> Iterator[Finding]:

@@ -11,8 +11,10 @@ from qgate.inspection import (
     ends,
     fields,
     group_index,
+    inputs,
     kv_cache,
     membership,
+    misfits,
     parallel,
     scales,
     serving,
@@ -31,8 +33,8 @@ from qgate.schemas.inspection import Finding, KernelUse, Severity
 CODES = tuple(
     code
     for module in (
-        shards, membership, tensors, completeness, vocabulary, scales, zero_points, group_index, kv_cache, serving, parallel,
-        tokenizer, template, config, ends, fields,
+        shards, membership, tensors, completeness, vocabulary, scales, inputs, zero_points, group_index, kv_cache, serving,
+        parallel, tokenizer, template, config, misfits, ends, fields,
     )
     for code in module.CODES
 )  # fmt: skip
@@ -78,7 +80,9 @@ def _of_tensors(facts: Facts, baseline: Facts | None, layers: tuple[Layer, ...],
         yield from tensors.check(facts, layers)
     yield from completeness.check(facts, baseline)
     yield from vocabulary.check(facts, baseline)
+    yield from misfits.check(facts, layers)
     yield from scales.check(facts, layers)
+    yield from inputs.check(facts, layers)
     yield from zero_points.check(facts, layers)
     yield from group_index.check(facts, layers)
 

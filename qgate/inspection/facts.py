@@ -57,6 +57,8 @@ class GroupIndex:
     """Whether the groups never fall from one column to the next."""
     largest: int
     """Columns in the group that has most."""
+    columns: bytes = field(default=b"", repr=False)
+    """Each column's group as an int32."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,8 @@ class Facts:
     tokenizer: TokenizerFacts = field(default_factory=TokenizerFacts)
     generation: Mapping[str, Any] = field(default_factory=dict)
     """generation_config.json."""
+    mistral: Mapping[str, Any] = field(default_factory=dict)
+    """params.json, which vLLM takes for the config where there are consolidated weights."""
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """Name of a file beside the tokenizer's to why it could not be decoded."""
     values: Mapping[str, Values] = field(default_factory=dict)

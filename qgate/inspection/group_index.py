@@ -5,11 +5,13 @@ vLLM reads it only where desc_act is on, and else takes the columns as they come
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from qgate.inspection.codes import ERROR, WARNING, Code
 from qgate.inspection.facts import Facts
-from qgate.inspection.layers import Layer
+from qgate.inspection.layers import Layer, fused_siblings
 from qgate.inspection.packing import num_groups
 from qgate.schemas.inspection import Finding
 
@@ -31,11 +33,19 @@ GROUP_INDEX_UNEVEN = Code(
     breaks="columns take the scale of another group than their own",
     fix="quantize the model anew, or take the tensors from the run that made it",
 )
+GROUP_INDEX_DIFFERS = Code(
+    "group-index-differs",
+    WARNING,
+    breaks="act-order sorts columns by the input alone, and these layers have the same: some have another layer's g_idx",
+    fix="take g_idx from the run that made the checkpoint, or quantize the model anew",
+)
 
-CODES = (GROUP_INDEX_RANGE, GROUP_INDEX_IGNORED, GROUP_INDEX_UNEVEN)
+CODES = (GROUP_INDEX_RANGE, GROUP_INDEX_IGNORED, GROUP_INDEX_UNEVEN, GROUP_INDEX_DIFFERS)
+ALIKE = 0.9
+"""Share of columns that siblings have in the same groups at least: all but for ties."""
 
 
-def check(facts: Facts, layers: Iterable[Layer]) -> Iterator[Finding]:
+def check(facts: Facts, layers: Sequence[Layer]) -> Iterator[Finding]:
     """Findings on every `g_idx` that was read."""
     beyond: dict[str, str] = {}
     ignored: dict[str, str] = {}
@@ -56,3 +66,21 @@ def check(facts: Facts, layers: Iterable[Layer]) -> Iterator[Finding]:
     for code, places in ((GROUP_INDEX_RANGE, beyond), (GROUP_INDEX_IGNORED, ignored), (GROUP_INDEX_UNEVEN, uneven)):
         if places:
             yield code.at(list(places), next(iter(places.values())))
+    if not (beyond or uneven) and (apart := _apart(facts, layers)):
+        yield GROUP_INDEX_DIFFERS.at(list(apart), next(iter(apart.values())))
+
+
+def _apart(facts: Facts, layers: Sequence[Layer]) -> dict[str, str]:
+    """Layers whose columns are in other groups than those of a sibling."""
+    orders = {
+        layer.module: np.frombuffer(found.columns, np.int32)
+        for layer in layers
+        if layer.scheme.order == "group" and (found := facts.group_indices.get(f"{layer.module}.g_idx")) is not None
+    }
+    apart: dict[str, str] = {}
+    for module, order in orders.items():
+        sibling = fused_siblings(module, dict.fromkeys(orders, True))[0]
+        share = float(np.mean(order == orders[sibling])) if order.shape == orders[sibling].shape else 1.0
+        if share < ALIKE:
+            apart[f"{module}.g_idx"] = f"{1 - share:.0%} of the columns are in other groups than {sibling}'s"
+    return apart

@@ -12,7 +12,7 @@ QuantLinear, vLLM's create_weights of each. Shapes of [out, in] weights:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from qgate.inspection.facts import FLOATS
@@ -35,6 +35,17 @@ class Expected:
     dtypes: frozenset[str]
     is_required: bool = True
     is_packed: bool = False
+    other_name: str | None = None
+    """What transformers calls it where that differs; Mistral publishes FP8 so, and vLLM takes both."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that it may have."""
+        return (self.name,) if self.other_name is None else (self.name, self.other_name)
+
+    def stored(self, module: str, tensors: Container[str]) -> str | None:
+        """Its full name among `tensors`."""
+        return next((full for name in self.names if (full := f"{module}.{name}") in tensors), None)
 
 
 def expected(layer: Layer) -> tuple[Expected, ...]:
@@ -98,7 +109,7 @@ def _scale_shapes(layer: Layer) -> tuple[Shape, ...]:
 
 def _inputs(layer: Layer) -> Iterator[Expected]:
     if layer.scheme.has_static_input:
-        yield Expected("input_scale", ((1,), (), (1, 1)), SCALES)
+        yield Expected("input_scale", ((1,), (), (1, 1)), SCALES, other_name="activation_scale")
 
 
 def _fp8(layer: Layer) -> Iterator[Expected]:
@@ -106,7 +117,8 @@ def _fp8(layer: Layer) -> Iterator[Expected]:
     if layer.scheme.block is not None:
         yield Expected("weight_scale_inv", _scale_shapes(layer), SCALES | {"F8_E8M0"})
         return
-    yield Expected("weight_scale", ((1,), (), (1, 1), (layer.rows, 1), (layer.rows,)), SCALES)
+    shapes = ((1,), (), (1, 1), (layer.rows, 1), (layer.rows,))
+    yield Expected("weight_scale", shapes, SCALES, other_name="weight_scale_inv")
     yield from _inputs(layer)
 
 

@@ -58,7 +58,7 @@ CODES = (
     EXPERT_UNREACHED,
 )
 SCALE = re.compile(
-    r"\.(weight_scale|weight_scale_inv|scales|input_scale|[kvq]_scale|weight_global_scale|input_global_scale)$"
+    r"\.(weight_scale|weight_scale_inv|scales|input_scale|activation_scale|[kvq]_scale|weight_global_scale|input_global_scale)$"
 )
 INPUT_SCALE = ".input_scale"
 FUSED_RATIO = 16.0
@@ -90,16 +90,13 @@ def _where(code: Code, values: dict[str, Values], count: Callable[[Values], int]
 
 
 def _fused(facts: Facts, layers: Sequence[Layer]) -> Iterator[Finding]:
-    """Per-tensor scales of siblings; INT8 weights keep their own in vLLM, so only floats and static inputs count."""
-    modules = {layer.module: True for layer in layers if layer.scheme.is_per_tensor or layer.scheme.has_static_input}
-    is_float = {layer.module for layer in layers if layer.scheme.is_float and layer.scheme.is_per_tensor}
+    """Per-tensor scales of siblings in FP8; INT8 weights keep their own in vLLM."""
+    modules = {layer.module: True for layer in layers if layer.scheme.is_float and layer.scheme.is_per_tensor}
     apart: dict[str, tuple[float, float]] = {}
     for group in dict.fromkeys(fused_siblings(module, modules) for module in modules):
-        tensors = ("weight_scale", "input_scale") if set(group) <= is_float else ("input_scale",)
-        for tensor in tensors:
-            known = [facts.values[name].maximum for module in group if (name := f"{module}.{tensor}") in facts.values]
-            if len(known) > 1 and min(known) > 0 and max(known) > FUSED_RATIO * min(known):
-                apart[f"{group[0].rpartition('.')[0]}.*.{tensor}"] = (min(known), max(known))
+        known = [facts.values[name].maximum for module in group if (name := f"{module}.weight_scale") in facts.values]
+        if len(known) > 1 and min(known) > 0 and max(known) > FUSED_RATIO * min(known):
+            apart[f"{group[0].rpartition('.')[0]}.*.weight_scale"] = (min(known), max(known))
     if apart:
         low, high = next(iter(apart.values()))
         yield FUSED_SCALES_DIFFER.at(sorted(apart), f"from {low:.3g} to {high:.3g}")

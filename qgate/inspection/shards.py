@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from qgate.inspection.codes import ERROR, WARNING, Code
 from qgate.inspection.facts import Facts
-from qgate.inspection.scheme import quantization_of
+from qgate.inspection.scheme import promise, quantization_of
 from qgate.schemas.inspection import Finding
 
 SHARD_MISSING = Code(
@@ -84,7 +85,8 @@ CODES = (
     WEIGHTS_MISSING,
 )
 CONSOLIDATED = re.compile(r"consolidated.*\.safetensors")
-"""Mistral's own form of a model; beside the unquantized one it is the same weights."""
+"""Mistral's own form of a model, which vLLM prefers to the other one, with params.json if there is one for its config;
+transformers never looks at it. Vendors publish both forms of one model."""
 BY_NAME = {code.name: code for code in CODES}
 
 
@@ -95,5 +97,27 @@ def check(facts: Facts) -> Iterator[Finding]:
         if faults:
             yield code.at([fault.place for fault in faults], faults[0].detail)
     consolidated = sorted(name for name in facts.files if CONSOLIDATED.fullmatch(name))
-    if consolidated and quantization_of(facts.config) is not None:
-        yield WEIGHTS_TWICE.at(consolidated, "vLLM takes them for the model, and only the others were looked at")
+    mine, theirs = _quantization(facts.config), _quantization({"quantization_config": _of_mistral(facts)})
+    if consolidated and None not in {mine, theirs} and mine != theirs:
+        detail = f"vLLM takes them for the model: {theirs} by params.json, {mine} by the config.json that was looked at"
+        yield WEIGHTS_TWICE.at(consolidated, detail)
+
+
+def _quantization(config: Mapping[str, Any]) -> str | None:
+    """In words; None where its method is not known here."""
+    if quantization_of(config) is None:
+        return "unquantized"
+    widths = (
+        {scheme.bits for _, scheme in promised.rules if scheme} if (promised := promise(config)) is not None else None
+    )
+    return " and ".join(f"{bits} bits" for bits in sorted(widths)) if widths else None
+
+
+def _of_mistral(facts: Facts) -> Mapping[str, Any]:
+    """What params.json says in Mistral's words, as vLLM puts it (transformers_utils.configs.mistral)."""
+    said = facts.mistral.get("quantization")
+    if not isinstance(said, Mapping):
+        return {}
+    if said.get("qformat_weight") == "fp8_e4m3":
+        return {"quant_method": "fp8"}
+    return {**said, "quant_method": str(said.get("quant_method")).lower().replace("_", "-")}

@@ -29,7 +29,7 @@ def measure(facts: Facts, layers: Sequence[Layer]) -> Size:
     """The size of everything that is stored."""
     total = sum(header.size_bytes for header in facts.headers.values())
     quantized = {layer.module: layer.rows * layer.columns for layer in layers}
-    beside = {f"{layer.module}.{each.name}" for layer in layers for each in expected(layer)}
+    beside = {f"{layer.module}.{name}" for layer in layers for each in expected(layer) for name in each.names}
     plain = sum(
         math.prod(header.shape)
         for name, header in facts.headers.items()

@@ -70,14 +70,13 @@ def check(facts: Facts, layers: Iterable[Layer]) -> Iterator[Finding]:
 def _of_layer(facts: Facts, layer: Layer) -> Iterator[tuple[Code, str, str]]:
     wanted = expected(layer)
     for each in wanted:
-        header = facts.headers.get(f"{layer.module}.{each.name}")
-        if header is None:
+        if (stored := each.stored(layer.module, facts.headers)) is None:
             if each.is_required:
                 yield TENSOR_MISSING, each.name, f"{layer.scheme.format} needs it, {list(each.shapes[0])}"
             continue
-        if (problem := _problem(facts, layer, each, header)) is not None:
+        if (problem := _problem(facts, layer, each, facts.headers[stored])) is not None:
             yield problem[0], each.name, problem[1]
-    names = {each.name for each in wanted}
+    names = {name for each in wanted for name in each.names}
     for name in (*COMPANIONS, *OF_INPUTS):
         if wanted and name not in names | OPTIONAL and f"{layer.module}.{name}" in facts.headers:
             yield TENSOR_UNEXPECTED, name, f"{layer.scheme.format} as the config describes it has none"

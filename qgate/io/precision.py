@@ -20,7 +20,7 @@ PACKED = (".weight_packed", ".qweight")
 BESIDE_WEIGHTS = (
     ".weight_scale", ".weight_scale_inv", ".weight_zero_point", ".weight_shape", ".weight_g_idx",
     ".weight_global_scale",
-    ".input_scale", ".input_zero_point", ".input_global_scale", ".output_scale", ".output_zero_point",
+    ".input_scale", ".activation_scale", ".input_zero_point", ".input_global_scale", ".output_scale", ".output_zero_point",
     ".k_scale", ".v_scale", ".q_scale", ".prob_scale", ".scales", ".qzeros", ".g_idx",
 )  # fmt: skip
 """Names of scales, zero points and orders: they are bytes of the checkpoint, but no parameters of the model."""

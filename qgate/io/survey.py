@@ -53,6 +53,7 @@ def survey(folder: Path) -> Survey:
         shard_faults=faults,
         tokenizer=_tokenizer(folder),
         generation=_json(folder / "generation_config.json", unreadable),
+        mistral=_json(folder / "params.json", {}),
         unreadable=unreadable,
         values={name: _values(data, name) for name, each in whole.items() if _is_counted(name, each.dtype, each.shape)},
         zero_points=_zero_points(data, whole, bits[0] if bits else 4),
@@ -100,7 +101,8 @@ def _group_index(data: TensorData, name: str) -> GroupIndex:
     if not values.size:
         return GroupIndex(0, 0, is_in_order=True, largest=0)
     is_in_order, largest = bool((np.diff(values) >= 0).all()), int(np.unique(values, return_counts=True)[1].max())
-    return GroupIndex(int(values.min()), int(values.max()), is_in_order=is_in_order, largest=largest)
+    columns = values.astype(np.int32).tobytes()
+    return GroupIndex(int(values.min()), int(values.max()), is_in_order=is_in_order, largest=largest, columns=columns)
 
 
 def _tokenizer(folder: Path) -> TokenizerFacts:

@@ -1,35 +1,14 @@
-"""Which norm feeds a layer, and its weights as they multiply. Reads the disk."""
+"""The weights of a norm as they multiply. Reads the disk."""
 
 from __future__ import annotations
-
-import re
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qgate.inspection.layers import IN_LAYER
+from qgate.inspection.norms import offset
 from qgate.io.survey import Survey
-
-NORMS = (
-    (re.compile(r"attn\.|attention\."), ("input_layernorm", "ln_1", "attention_norm", "norm1")),
-    (re.compile(r""), ("pre_feedforward_layernorm", "post_attention_layernorm", "ln_2", "ffn_norm", "norm2")),
-)
-"""Those of the attention, and all others."""
-FED_BY_NORM = re.compile(
-    r"(q|k|v|qkv|q_a|kv_a|gate|up|gate_up)_proj(_with_mqa)?$|\.(w1|w3|c_fc|c_attn|fc1|dense_h_to_4h)$"
-)
-
-
-def norms_before(module: str) -> Iterator[str]:
-    """Names that the norm's weights may have, the likeliest first; none where no norm feeds the layer directly."""
-    place = IN_LAYER.match(module)
-    if place is not None and FED_BY_NORM.search(module):
-        names = next(names for pattern, names in NORMS if pattern.search(place[3]))
-        yield from (f"{place[1]}{place[2]}.{norm}.weight" for norm in names)
 
 
 def norm_weights(side: Survey, name: str) -> NDArray[np.float32]:
-    """Gemma's norms multiply by one more than their weights."""
-    offset = 1 if str(side.facts.config.get("model_type", "")).startswith("gemma") else 0
-    return side.data.floats(name) + np.float32(offset)
+    """As float32, [columns of the layers that it feeds]."""
+    return side.data.floats(name) + np.float32(offset(side.facts.config))

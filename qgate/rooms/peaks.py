@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from qgate.inspection import overflow
 from qgate.inspection.facts import FLOATS
+from qgate.inspection.norms import norms_before
 from qgate.io.survey import Survey
 from qgate.io.tensor_data import some_rows
-from qgate.rooms.norms import norm_weights, norms_before
+from qgate.rooms.norms import norm_weights
 
 GATE, UP = ".gate_proj.weight", ".up_proj.weight"
 

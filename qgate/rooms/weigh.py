@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from qgate.inspection import overflow, weights
+from qgate.inspection import grouping, overflow, weights
 from qgate.inspection.dequantize import STEP, is_read, rows_of
 from qgate.inspection.facts import FLOATS
 from qgate.inspection.layers import IN_LAYER, Layer
+from qgate.inspection.norms import norms_before
 from qgate.inspection.packing import expected
 from qgate.inspection.rounding import squared_error
 from qgate.inspection.scheme import quantization_of
@@ -24,7 +25,7 @@ from qgate.inspection.vocabulary import EMBEDDING
 from qgate.inspection.weights import Factors
 from qgate.io.survey import Survey
 from qgate.io.tensor_data import some_rows
-from qgate.rooms.norms import norm_weights, norms_before
+from qgate.rooms.norms import norm_weights
 from qgate.rooms.peaks import peaks
 from qgate.schemas.inspection import Finding, LayerError
 
@@ -75,10 +76,11 @@ def weigh(mine: Survey, theirs: Survey, layers: tuple[Layer, ...]) -> Weighed:
             }
             if all(error.relative_error < errors[module].relative_error for module, error in again.items()):
                 errors |= again
+        strays = dict(pool.map(lambda layer: (layer.module, _strays(layer, pair)), known))
         plain = dict(pool.map(lambda name: (name, _difference((mine, name), (theirs, name))), _plain(pair)))
     in_order = tuple(sorted(errors.values(), key=lambda error: -error.relative_error))
     left = [layer.module for layer in layers if layer.module not in errors]
-    findings = [*weights.check(in_order, known), *weights.check_plain(plain), *_untied(mine)]
+    findings = [*weights.check(in_order, known, strays), *weights.check_plain(plain), *_untied(mine)]
     if overflow.is_cast(mine.facts, theirs.facts):
         findings += overflow.check(peaks(theirs))
     if left:
@@ -94,8 +96,8 @@ def _is_alike(layer: Layer, theirs: Survey) -> bool:
 def _parts(layer: Layer, pair: Pair) -> dict[str, NDArray[np.generic]]:
     """The layer's stored tensors by their short names."""
     data = pair.mine.data
-    names = {each.name: f"{layer.module}.{each.name}" for each in expected(layer)}
-    return {name: data.decoded(stored) for name, stored in names.items() if stored in data.tensors}
+    names = {each.name: each.stored(layer.module, data.tensors) for each in expected(layer)}
+    return {name: data.decoded(stored) for name, stored in names.items() if stored is not None}
 
 
 def _chunks(layer: Layer, pair: Pair) -> Iterator[tuple[slice, Floats, Floats]]:
@@ -111,6 +113,18 @@ def _error(layer: Layer, pair: Pair) -> LayerError:
     with np.errstate(over="ignore", invalid="ignore"):
         sums = [weights.compare(mine, theirs, factors.of(rows)) for rows, mine, theirs in _chunks(layer, pair)]
         return weights.layer_error(layer.module, sums, squared_error(layer, _parts(layer, pair), factors))
+
+
+def _strays(layer: Layer, pair: Pair) -> float:
+    """The share of columns that are nearer to the baseline's with the scales of another group."""
+    if (rows := grouping.first_rows(layer)) is None:
+        return 0.0
+    parts, theirs = _parts(layer, pair), pair.theirs.data.rows(f"{layer.module}.weight", rows)
+    own, *others = (
+        grouping.cosines(rows_of(layer, each, rows, pair.zero_step), theirs)
+        for each in (parts, *grouping.others(layer, parts))
+    )
+    return float(np.mean([other > own for other in others]))
 
 
 def _of_norm(layer: Layer, pair: Pair) -> Factors:

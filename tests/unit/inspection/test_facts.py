@@ -4,8 +4,21 @@ from typing import Any
 
 import pytest
 
-from qgate.inspection import completeness, config, fields, kv_cache, membership, scales, template, tokenizer, vocabulary
+from qgate.inspection import (
+    completeness,
+    config,
+    fields,
+    inputs,
+    kv_cache,
+    membership,
+    misfits,
+    scales,
+    template,
+    tokenizer,
+    vocabulary,
+)
 from qgate.inspection.facts import Facts, Header, TokenizerFacts, Values
+from qgate.inspection.layers import Layer
 from qgate.inspection.scheme import Scheme, matches, promise
 
 LINEAR = {"targets": ["Linear"], "weights": {"num_bits": 4, "strategy": "group", "group_size": 128}}
@@ -216,3 +229,58 @@ def test_tokens_beyond_the_embedding_that_the_baseline_has_too_are_its_own() -> 
 
     assert codes(vocabulary.check(made(10), made(10))) == []
     assert codes(vocabulary.check(made(10, 11), made(10))) == ["vocabulary-beyond-embedding"]
+
+
+PLAIN: dict[str, Any] = {"model_type": "qwen3", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
+
+
+def attention(stack: str, queries: int, keys: int) -> dict[str, Header]:
+    """Of two layers."""
+    sizes = {"q": (queries, 64), "k": (keys, 64), "v": (keys, 64), "o": (64, queries)}
+    names = [(f"{stack}.{layer}.self_attn.{name}_proj.weight", name) for layer in range(2) for name in sizes]
+    return {full: header(*sizes[name]) for full, name in names}
+
+
+@pytest.mark.parametrize(
+    ("headers", "said", "found"),
+    [
+        (attention("model.layers", 512, 256), {}, []),
+        (attention("model.layers", 64, 32), {"head_dim": 16}, []),
+        (attention("model.layers", 64, 32), {}, ["config-misfit"]),
+        (attention("model.layers", 64, 32), {"model_type": "qwen2"}, []),
+        (attention("model.layers", 64, 64), {"model_type": "llama"}, ["config-misfit"]),
+        (attention("model.layers", 64, 64), {"model_type": "llama", "num_key_value_heads": None}, []),
+        (attention("model.layers", 128, 32), {"model_type": "qwen3_next", "head_dim": 16}, []),
+        (attention("model.layers", 64, 64), {"auto_map": {"AutoModelForCausalLM": "m.X"}}, []),
+        (attention("model.vision_tower.layers", 64, 64), {}, []),
+        (attention("model.language_model.layers", 64, 64), {}, ["config-misfit"]),
+        (attention("model.layers", 512, 256) | {"model.layers.0.self_attn.q_proj.weight": header(8, 64)}, {}, []),
+        ({"model.layers.0.self_attn.qkv_proj.weight": header(99, 64)}, {}, []),
+        ({"model.layers.0.self_attn.q_a_proj.weight": header(99, 64)}, {"model_type": "deepseek_v3"}, []),
+    ],
+)
+def test_heads_that_do_not_fit_the_projections(
+    headers: dict[str, Header], said: dict[str, Any], found: list[str]
+) -> None:
+    assert codes(misfits.check(facts(headers, config=PLAIN | said), ())) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "scale", "found"),
+    [
+        ("llama", 0.9, []),
+        ("llama", 1.2, ["input-scale-foreign"]),
+        ("gemma2", 1.9, []),
+        ("gemma2", 2.3, ["input-scale-foreign"]),
+        ("olmo2", 9.0, []),
+    ],
+)
+def test_no_norm_gives_more_than_its_length(kind: str, scale: float, found: list[str]) -> None:
+    """64 columns and weights up to 1: nothing is beyond 8, or 16 where one is added to them."""
+    norms = {
+        f"model.layers.0.{name}.weight": Values(64, 0, 0, 0, 0, 0.1, 1.0)
+        for name in ("post_attention_layernorm", "pre_feedforward_layernorm")
+    }
+    values = norms | {"model.layers.0.mlp.up_proj.input_scale": one(scale * 8 / 448)}
+    layer = Layer("model.layers.0.mlp.up_proj", 128, 64, Scheme("fp8", "fp8", 8, is_float=True, has_static_input=True))
+    assert codes(inputs.check(facts(values=values, config={"model_type": kind}), (layer,))) == found

@@ -138,6 +138,28 @@ def beside_consolidated(opened: Opened) -> None:
     write(opened.folder / "consolidated.safetensors", weights, dict.fromkeys(weights, "F16"))
 
 
+FP8_OF_MISTRAL = {"qformat_weight": "fp8_e4m3", "qscheme_act": "TENSOR"}
+
+
+def in_both_casts(opened: Opened) -> None:
+    """A type in config.json that is not the tensors', here and in the baseline."""
+    Opened(BASELINE, opened.folder.with_name("base")).config(dtype="bfloat16")
+    opened.config(dtype="bfloat16")
+
+
+def in_transformers_words(opened: Opened) -> None:
+    """FP8 with static inputs as transformers stores it, and Mistral publishes it."""
+    words = {"weight_scale": "weight_scale_inv", "input_scale": "activation_scale"}
+    for name in list(opened.arrays):
+        module, _, last = name.rpartition(".")
+        if last in words:
+            opened.set(f"{module}.{words[last]}", opened.arrays[name], opened.types[name])
+        if last in {*words, "k_scale", "v_scale"}:
+            opened.drop(name)
+    said = {"quant_method": "fp8", "activation_scheme": "static", "modules_to_not_convert": ["lm_head"]}
+    opened.config(quantization_config=said)
+
+
 def beside_an_older_save(opened: Opened) -> None:
     """The index and shards of another save stand beside the one file."""
     whole = opened.close() / "model.safetensors"
@@ -214,6 +236,32 @@ def swapped(one: str, other: str) -> Plant:
         opened.arrays[one], opened.arrays[other] = opened.arrays[other], opened.arrays[one]
 
     return plant
+
+
+def reordered(module: str) -> Plant:
+    """The columns' groups in another layer's order."""
+
+    def plant(opened: Opened) -> None:
+        order = opened.arrays[f"{module}.g_idx"]
+        opened.arrays[f"{module}.g_idx"] = np.random.default_rng(0).permutation(order)
+
+    return plant
+
+
+def rolled(name: str, axis: int) -> Plant:
+    """Each group with the next one's scales."""
+
+    def plant(opened: Opened) -> None:
+        opened.arrays[name] = np.roll(opened.arrays[name], 1, axis)
+
+    return plant
+
+
+def inputs_of_down_proj(opened: Opened) -> None:
+    """An MLP's input scales the other way round."""
+    inner, outer = (opened.arrays[f"model.layers.0.mlp.{name}.input_scale"].copy() for name in ("up_proj", "down_proj"))
+    for name, value in {"gate_proj": outer, "up_proj": outer, "down_proj": inner}.items():
+        opened.arrays[f"model.layers.0.mlp.{name}.input_scale"] = value
 
 
 def added(name: str, values: object, dtype: str | None = None) -> Plant:
@@ -355,7 +403,8 @@ def cast_from_bfloat16(opened: Opened) -> None:
 
 CACHE = {"num_bits": 8, "type": "float", "strategy": "tensor", "dynamic": False, "symmetric": True}
 Q, GATE, NORM = "model.layers.0.self_attn.q_proj", "model.layers.1.mlp.gate_proj", "model.layers.0.input_layernorm"
-K = "model.layers.0.self_attn.k_proj"
+K, OUT = "model.layers.0.self_attn.k_proj", "model.layers.0.self_attn.o_proj"
+ORDERED = frozenset({"activation-order"})
 GROUP = "quantization_config__config_groups__group_0__weights"
 FAULTS = [
     Fault("shard-truncated", "pack-quantized", truncated),
@@ -370,6 +419,8 @@ FAULTS = [
     Fault("tensor-twice", "int-quantized", in_two(twice=True)),
     Fault("weights-twice", "int-quantized", beside_an_older_save),
     Fault("weights-twice", "int-quantized", beside_consolidated),
+    Fault("weights-twice", "gptq-v1", both(beside_consolidated, change("params.json", quantization=FP8_OF_MISTRAL))),
+    Fault("weights-twice", "baseline", both(beside_consolidated, change("params.json", quantization=FP8_OF_MISTRAL))),
     Fault("weights-pickled", "gptq-v1", pickled),
     Fault("tensor-missing", "pack-quantized", drop(f"{FIRST}.weight_scale")),
     Fault("tensor-missing", "pack-quantized", drop(f"{FIRST}.weight_packed"), is_compared=False),
@@ -438,12 +489,17 @@ FAULTS = [
     Fault("group-index-ignored", "gptq-v1-desc-act", config(quantization_config__desc_act=False)),
     Fault("group-index-range", "gptq-v1", fill(f"{FIRST}.g_idx", -1)),
     Fault("group-index-uneven", "gptq-v1", fill(f"{FIRST}.g_idx", 0, 128)),
-    Fault(
-        "group-index-uneven", "gptq-v1-desc-act", fill(f"{FIRST}.g_idx", 1, 70), allowed=frozenset({"activation-order"})
-    ),
+    Fault("group-index-uneven", "gptq-v1-desc-act", fill(f"{FIRST}.g_idx", 1, 70), allowed=ORDERED),
+    Fault("group-index-differs", "gptq-v1-desc-act", reordered(K), is_compared=False, allowed=ORDERED),
+    Fault("groups-mixed", "gptq-v1-desc-act", reordered(FIRST), weighs=True, allowed=ORDERED),
+    Fault("groups-mixed", "gptq-v1", rolled(f"{FIRST}.scales", 0), weighs=True),
+    Fault("groups-mixed", "pack-quantized", rolled(f"{FIRST}.weight_scale", 1), weighs=True),
     Fault("zero-point-offset", "gptq-v1", config(quantization_config__checkpoint_format="gptq_v2")),
     Fault("zero-point-range", "pack-quantized-asym", stray_zero_points),
     Fault("fused-scales-differ", "float-quantized-static", scaled("model.layers.1.self_attn.k_proj.weight_scale", 30)),
+    Fault("input-scale-foreign", "float-quantized-static", scaled(f"{K}.input_scale", 1.5), is_compared=False),
+    Fault("input-scale-foreign", "float-quantized-static", swapped(f"{Q}.input_scale", f"{OUT}.input_scale")),
+    Fault("input-scale-foreign", "float-quantized-static", inputs_of_down_proj),
     Fault("kv-scale-missing", "float-quantized-static", drop("model.layers.1.self_attn.k_scale")),
     Fault("kv-scale-missing", "int-quantized", config(quantization_config__kv_cache_scheme=CACHE)),
     Fault("kv-scale-uncalibrated", "float-quantized-static", kv_scales(1.0)),
@@ -494,7 +550,12 @@ FAULTS = [
     Fault("config-differs", "gptq-v1", config(hidden_act=...)),
     Fault("config-differs", "gptq-v1", config(rms_norm_eps=...)),
     Fault("config-differs", "baseline", config(architectures=...)),
-    Fault("config-shape-differs", "gptq-v1", config(num_attention_heads=8)),
+    Fault("config-shape-differs", "gptq-v1", config(num_attention_heads=8, num_key_value_heads=8, head_dim=8)),
+    Fault("config-misfit", "gptq-v1", config(num_attention_heads=8), is_compared=False),
+    Fault("config-misfit", "awq-gemm", config(num_key_value_heads=2), is_compared=False),
+    Fault("config-misfit", "baseline", config(head_dim=..., num_attention_heads=3), is_compared=False),
+    Fault("config-misfit", "float-quantized", config(intermediate_size=256), is_compared=False),
+    Fault("config-misfit", "pack-quantized", config(hidden_size=128), is_compared=False),
     Fault("rope-differs", "gptq-v1", config(rope_parameters={"rope_theta": 10000.0, "rope_type": "default"})),
     Fault("rope-differs", "gptq-v1", config(rope_theta=10000.0)),
     Fault("rope-differs", "gptq-v1", config(rope_scaling={"type": "linear", "factor": 2.0})),
@@ -588,6 +649,11 @@ HARMLESS: dict[str, tuple[str, Plant]] = {
         "int-quantized", config(quantization_config__sparsity_config={"format": "dense", "targets": []}),
     ),
     "an unquantized model in two forms": ("baseline", beside_consolidated),
+    "a quantized model in two forms": (
+        "float-quantized", both(beside_consolidated, change("params.json", quantization=FP8_OF_MISTRAL)),
+    ),
+    "FP8 scales under transformers' names": ("float-quantized-static", in_transformers_words),
+    "a cast that the baseline has too": ("gptq-v1", in_both_casts),
     "an adapter's config beside": ("gptq-v1", lambda o: (o.folder / "adapter_config.json").write_text("{}") and None),
 }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.markup import escape
@@ -19,6 +20,7 @@ from qgate.rooms.forecast import forecast
 from qgate.rooms.outlook import outlook
 from qgate.rooms.prepare import Prepared, prepare
 from qgate.rooms.variants import successions
+from qgate.schemas.evalset import Item
 from qgate.sizing.placement import Device
 
 OTHER_COLUMNS = 40
@@ -80,7 +82,9 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
                 f"[yellow]•[/] tier {name} accepts numbers from {', '.join(tier.engines)} only: it will be INCONCLUSIVE",
                 highlight=False,
             )
-    for doubt in out_of_reach(loaded.recipe, _num_items(prepared)):
+    for doubt in out_of_reach(
+        loaded.recipe, _num_items(prepared), _num_items(prepared, lambda item: bool(item.reference))
+    ):
         console.print(f"[yellow]•[/] {escape(doubt)}", highlight=False)
     for error in environments.missing.values():
         console.print(
@@ -91,13 +95,13 @@ def plan(arguments: argparse.Namespace) -> ExitCode:
     return ExitCode.INCONCLUSIVE if environments.missing else ExitCode.PASS
 
 
-def _num_items(prepared: Prepared) -> dict[str, int | None]:
-    """Items of each set, twins counted with their clean one; of a set that lm-eval is still to make, None."""
-    known = prepared.evalsets
-    names = (evalset_name(use.name) for use in prepared.loaded.recipe.evalsets)
-    return {
-        name: len({item.twin_of or item.id for item in known[name].items}) if name in known else None for name in names
+def _num_items(prepared: Prepared, counts: Callable[[Item], bool] = lambda item: True) -> dict[str, int | None]:
+    """Items of each set that count, twins with their clean one; of a set that lm-eval is still to make, None."""
+    known = {
+        name: len({item.twin_of or item.id for item in evalset.items if counts(item)})
+        for name, evalset in prepared.evalsets.items()
     }
+    return {name: known.get(name) for use in prepared.loaded.recipe.evalsets for name in [evalset_name(use.name)]}
 
 
 def _devices(prepared: Prepared) -> tuple[Device, ...]:

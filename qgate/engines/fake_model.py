@@ -116,7 +116,9 @@ def scores(
     forced = np.asarray(ids, dtype=np.int32)
     rng = np.random.default_rng(_hash((context, *ids)))
     logits = rng.gumbel(size=(len(forced), CANDIDATES))
-    others = rng.integers(NUM_SPECIAL, VOCABULARY, size=(len(forced), CANDIDATES), dtype=np.int32)
+    drawn = rng.integers(NUM_SPECIAL, VOCABULARY, size=(len(forced), CANDIDATES), dtype=np.int32)
+    steps = np.arange(CANDIDATES, dtype=np.int32) * (1 + drawn[:, :1] % (VOCABULARY // CANDIDATES - 1))
+    others = NUM_SPECIAL + (forced[:, None] - NUM_SPECIAL + steps) % (VOCABULARY - NUM_SPECIAL)  # none stands twice
     others[:, 0] = forced
     logits[:, 0] = logits.max(axis=1) + rng.normal(2.0, 1.5, len(forced)) - loss_nats
     logits += np.random.default_rng(_hash((context, *ids, *noise))).normal(0.0, 1.0, logits.shape) * noise_nats

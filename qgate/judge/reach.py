@@ -6,14 +6,18 @@ from collections.abc import Iterator, Mapping
 
 from qgate.judge.arms import Scope
 from qgate.judge.decide import fewest_to_pass
-from qgate.schemas.recipe import TOKEN_METRICS, Criterion, Recipe
+from qgate.schemas.recipe import REFERENCES, TOKEN_METRICS, Criterion, Recipe
+
+Counts = Mapping[str, int | None]
+"""Items of each set by its name without version; None: not known yet."""
 
 
-def out_of_reach(recipe: Recipe, num_items: Mapping[str, int | None]) -> Iterator[str]:
-    """A sentence for each such criterion. `num_items`: of each set by its name without version; None: not known yet."""
+def out_of_reach(recipe: Recipe, num_items: Counts, num_references: Counts) -> Iterator[str]:
+    """A sentence for each such criterion. `num_references`: of the items, those that have a right answer."""
     for name, tier in recipe.tiers.items():
         for criterion in tier.criteria:
-            most = _most_items(recipe, criterion, num_items)
+            counts = num_references if criterion.of == REFERENCES else num_items
+            most = _most_items(recipe, criterion, counts)
             least = fewest_to_pass(criterion, recipe.statistics)
             if most is not None and most < least:
                 yield (
@@ -22,7 +26,7 @@ def out_of_reach(recipe: Recipe, num_items: Mapping[str, int | None]) -> Iterato
                 )
 
 
-def _most_items(recipe: Recipe, criterion: Criterion, num_items: Mapping[str, int | None]) -> int | None:
+def _most_items(recipe: Recipe, criterion: Criterion, num_items: Counts) -> int | None:
     """Items that the criterion can speak of, whichever slice it asks for; None where that is not known."""
     wanted = Scope.of(criterion).evalset
     counts = [num for name, num in num_items.items() if wanted in {None, name}]

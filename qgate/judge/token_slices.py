@@ -5,7 +5,7 @@ Positions are summed up by answer once, since an axis parts answers, and there a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from qgate.judge.criteria import Support
 from qgate.judge.resample import Floats
 from qgate.judge.sample import Sample, of_items
 from qgate.judge.tokens import TokenTable
+from qgate.schemas.recipe import REFERENCES
 from qgate.schemas.verdict import Breakdown
 
 
@@ -48,9 +49,19 @@ class _Summed:
         return of_items(sums[some] / counts[some], self.support, int(counts.sum()))
 
 
+OF_REFERENCES = f" · {REFERENCES}"
+"""Follows the name of an axis along which right answers are parted, not answers."""
+
+
 def by_axis(case: Case, variant: str, axes: Sequence[Axis]) -> Iterator[Breakdown]:
-    """Every mean over tokens of one variant by each axis along which its scored answers can be parted."""
-    tokens, noise = case.tokens.get(variant), case.tokens.get(FLOOR)
+    """Every mean over tokens of one variant by each axis along which its scored answers, own and right, can be parted."""
+    yield from _of(case, case.tokens, variant, axes)
+    for made in _of(case, case.references, variant, [axis for axis in axes if "temperature" not in axis.name]):
+        yield made.model_copy(update={"axis": made.axis + OF_REFERENCES})
+
+
+def _of(case: Case, tables: Mapping[str, TokenTable], variant: str, axes: Sequence[Axis]) -> Iterator[Breakdown]:
+    tokens, noise = tables.get(variant), tables.get(FLOOR)
     if tokens is None:
         return
     splits = [(axis.name, _parts(tokens, axis), {} if noise is None else _parts(noise, axis)) for axis in axes]

@@ -6,20 +6,22 @@ No text is trusted: names, reasons and model output are escaped, so that none be
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from qgate.judge.units import MISSING, number
 from qgate.reports.visible import clip, offset_of, one_line
 from qgate.reports.words import (
     EXIT_MEANING,
     NOT_ALLOWED,
+    Column,
+    columns_of,
     criterion_name,
     findings_of,
     in_tier,
     is_sound_baseline,
     labelled,
     precisions,
+    rise,
     share,
     size,
     summary_of,
@@ -45,7 +47,7 @@ _MARK = {
     "INVALID": "⚠️ INVALID",
     "VOID": "➖ VOID",
 }
-_COST: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+_COST: tuple[Column, ...] = (
     ("Bits / weight", "bits_per_weight", number),
     ("Size", "weight_bytes", size),
     ("Score", "mean_score", share),
@@ -53,6 +55,8 @@ _COST: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("tok/s", "tokens_per_s", number),
     ("KL, nats", "kl_mean", number),
     ("Top-1", "top1_agreement", share),
+    ("KL, references", "reference_kl_mean", number),
+    ("Perplexity, references", "reference_ln_perplexity_ratio", rise),
 )
 
 
@@ -162,11 +166,11 @@ def _not_passed(variant: VariantVerdict) -> list[tuple[str, ...]]:
 
 def _cost(run: Run, sheet: VerdictSheet) -> str:
     precision, names = precisions(run, sheet), [name for name in variants_of(sheet) if summary_of(sheet, name)]
-    rows = []
+    rows, columns = [], columns_of(sheet, _COST)
     for name in names:
-        cells = [(shown, summary_of(sheet, name).get(key)) for _, key, shown in _COST]
+        cells = [(shown, summary_of(sheet, name).get(key)) for _, key, shown in columns]
         rows.append([escape(labelled(name, precision)), *(shown(value) for shown, value in cells)])
-    table = grid(["Variant", *(title for title, _, _ in _COST)], rows)
+    table = grid(["Variant", *(title for title, _, _ in columns)], rows)
     return f"### Quality against cost\n\n{table}" if rows else ""
 
 

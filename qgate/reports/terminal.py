@@ -6,8 +6,7 @@ characters made visible, so no answer can move the cursor, recolour or retitle t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -20,11 +19,15 @@ from qgate.reports.visible import clip, offset_of, one_line
 from qgate.reports.words import (
     EXIT_MEANING,
     NOT_ALLOWED,
+    Column,
+    columns_of,
     findings_of,
+    has_references,
     in_tier,
     labelled,
     not_passed,
     precisions,
+    rise,
     share,
     size,
     summary_of,
@@ -46,13 +49,15 @@ _STYLE = {
     "VOID": "dim",
     "n.a.": "dim",
 }
-_COST: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+_COST: tuple[Column, ...] = (
     ("bits/w", "bits_per_weight", number),
     ("size", "weight_bytes", size),
     ("score", "mean_score", share),
     ("defects", "defect_share", share),
     ("tok/s", "tokens_per_s", number),
     ("KL", "kl_mean", number),
+    ("ref KL", "reference_kl_mean", number),
+    ("ref ppl", "reference_ln_perplexity_ratio", rise),
 )
 
 
@@ -143,13 +148,15 @@ def _cost(run: Run, sheet: VerdictSheet) -> Iterator[RenderableType]:
     if not names:
         return
     yield _section("Quality against cost")
+    columns = columns_of(sheet, _COST)
     rows = []
     for name in names:
         values = summary_of(sheet, name)
-        cells = [Text(shown(values.get(key))) for _, key, shown in _COST]
+        cells = [Text(shown(values.get(key))) for _, key, shown in columns]
         rows.append((_words(labelled(name, precision)), cells))
-    yield Parted("variant", [Text(title) for title, _, _ in _COST], rows, right=True)
+    yield Parted("variant", [Text(title) for title, _, _ in columns], rows, right=True)
     said = "score: the mean; defects: answers with one; KL: nats per token away from the baseline"
+    said += "; ref: on right answers; ppl: rise of the perplexity" if has_references(sheet) else ""
     yield Padding(_words(said, "dim"), (0, 0, 0, 2))
 
 

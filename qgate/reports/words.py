@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +15,8 @@ from qgate.schemas.run import Run
 from qgate.schemas.verdict import CriterionResult, Estimate, Example, TierVerdict, VariantVerdict, Verdict, VerdictSheet
 
 NOT_ALLOWED = "n.a."
+Column = tuple[str, str, Callable[[Any], str]]
+"""A column of figures: its title, the summary's field, and how a value of it is shown."""
 EXIT_MEANING = {
     ExitCode.PASS: "every tier's default variant passes",
     ExitCode.FAIL: "a tier's default variant fails",
@@ -72,6 +74,11 @@ def is_sound_baseline(variant: VariantVerdict) -> bool:
 def share(value: Any) -> str:
     """A share in per cent, `—` where there is none."""
     return f"{value:.1%}".replace("%", " %") if isinstance(value, int | float) and math.isfinite(value) else MISSING
+
+
+def rise(value: Any) -> str:
+    """ln of a ratio as the share by which the first is larger: a perplexity's rise."""
+    return share(math.expm1(min(value, 700.0)) if isinstance(value, int | float) else value)
 
 
 def size(value: Any) -> str:
@@ -155,6 +162,17 @@ def evalsets_of(sheet: VerdictSheet) -> tuple[str, ...]:
     """Names of the sets that a summary gives scores for."""
     scores = [summary_of(sheet, name).get("mean_score_by_evalset") for name in sheet.summary]
     return tuple(dict.fromkeys(name for part in scores if isinstance(part, Mapping) for name in part))
+
+
+def has_references(sheet: VerdictSheet) -> bool:
+    """Whether any figure is one of right answers."""
+    return any("reference_kl_mean" in summary_of(sheet, name) for name in sheet.summary)
+
+
+def columns_of(sheet: VerdictSheet, columns: Iterable[Column]) -> Sequence[Column]:
+    """Those of `columns` that the sheet has: figures of right answers only where some were scored."""
+    some = has_references(sheet)
+    return [column for column in columns if some or not column[1].startswith("reference_")]
 
 
 def summary_of(sheet: VerdictSheet, name: str) -> Mapping[str, Any]:

@@ -60,7 +60,7 @@ def test_it_asks_enough_items_for_each_of_its_criteria_to_pass(path: Path) -> No
     asked = recipe.load(path).recipe
     sets = {evalset_name(use.name): evalsets.load(use, path.parent).items for use in asked.evalsets}
     counts = {name: len({item.twin_of or item.id for item in items}) for name, items in sets.items()}
-    assert not list(out_of_reach(asked, counts))
+    assert not list(out_of_reach(asked, counts, {}))
 
 
 @by_name

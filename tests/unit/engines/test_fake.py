@@ -172,6 +172,7 @@ def test_scores_are_distributions_and_losses_show(tmp_path: Path) -> None:
             assert one.top_logprobs.shape == one.top_ids.shape == (3, 20)
             assert one.token_ids.dtype == np.int32
             assert (np.diff(one.top_logprobs, axis=1) <= 0).all()
+            assert all(len(set(listed)) == 20 for listed in one.top_ids.tolist()), "no token is listed twice"
             assert np.exp(one.top_logprobs.astype(float)).sum(axis=1).max() < 1
         means[name] = float(np.mean([one.logprobs.mean() for one in found]))
     assert means["baseline"] == means["same"]

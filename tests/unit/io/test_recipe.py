@@ -18,6 +18,7 @@ def test_paths_are_absolute_and_options_validated(tmp_path: Path) -> None:
     assert loaded.base == tmp_path
 
 
+OF_REFERENCES = {"metric": "kl_mean", "margin": 0.1, "of": "references"}
 CASES: list[tuple[dict[str, Any], str, list[str]]] = [
     ({"evalsets": [{"lm_eval": {"tasks": []}}]}, "too few", ["evalsets[0].lm_eval.tasks: needs at least 1, has 0"]),
     ({"temprature": 1}, "unknown field", ["line", "`temprature`", "known:"]),
@@ -59,6 +60,12 @@ CASES: list[tuple[dict[str, Any], str, list[str]]] = [
     ({"evalsets": [{"name": "./tiny", "profiles": []}]}, "no profile", ["evalsets[0].profiles: needs at least 1"]),
     ({"evalsets": [{"name": "./tiny", "profiles": ["greedy"] * 2}]}, "profile twice", ["profiles[1]", "twice"]),
     ({"token_evidence": {"enabled": False}, "tiers__chat__criteria": [{"metric": "kl_mean", "margin": 0.1}]}, "tokens", ["off"]),
+    ({"tiers__chat__criteria": [OF_REFERENCES | {"metric": "score_loss"}]}, "no tokens", ["goes with token metrics"]),
+    ({"tiers__chat__criteria": [OF_REFERENCES | {"profile": "greedy"}]}, "not sampled", ["scored once, however"]),
+    ({"tiers__chat__criteria": [OF_REFERENCES | {"where": {"temperature": "0"}}]}, "no temperature", ["scored once, however"]),
+    ({"tiers__chat__criteria": [OF_REFERENCES | {"of": "reference"}]}, "of what", ["criteria[0].of"]),
+    ({"tiers__chat__criteria": [OF_REFERENCES], "token_evidence": {"references": False}}, "off", ["criteria[0].of", "is off"]),
+    ({"sampling__references": {"temperature": 0, "max_tokens": 9, "seeds": [0]}}, "taken", ["profile of right answers"]),
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from qgate.schemas.evidence import Evidence
 from tests.unit.reports import sample
 
 BY_THE_PIPELINE = {"precision", "bits_per_weight", "weight_bytes", "tokens_per_s"}
-ONLY_WITH_TOKEN_SCORES = {"kl_mean", "top1_agreement"}
+ONLY_WITH_TOKEN_SCORES = {"kl_mean", "top1_agreement", "reference_kl_mean", "reference_ln_perplexity_ratio"}
 
 
 @pytest.fixture(scope="module")

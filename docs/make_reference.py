@@ -199,7 +199,7 @@ def _source(metric: str) -> str:
     if metric == "garble_nll_increase":
         return "the variant's answers, scored under the baseline (`token_evidence.garble`)"
     return (
-        "the baseline's answers, scored through the variant (`token_evidence`)"
+        "the baseline's answers, or right ones (`of`), scored through the variant (`token_evidence`)"
         if metric in TOKEN_METRICS
         else "answers"
     )

@@ -16,7 +16,7 @@ from qgate.io.dataset import HubDataset, fetch
 from qgate.io.evalset_import import Imported
 from qgate.io.evalset_new import Terms
 from qgate.io.evalset_stats import stats as count
-from qgate.io.scoring import load_scorer, scorers_of
+from qgate.io.scoring import load_scorer, scorers_of, with_references
 from qgate.schemas.evalset import Evalset, Item
 from qgate.schemas.recipe import EvalsetUse
 from qgate.wording import counted
@@ -42,7 +42,6 @@ def verify(arguments: argparse.Namespace) -> ExitCode:
     names = arguments.sets or [manifest.full_name for manifest in evalsets.available()]
     for name in names:
         loaded = _load(name)
-        scorers_of([loaded])
         Console().print(
             f"{loaded.full_name}: {counted(len(loaded.items), 'item')}, sha256 {loaded.sha256}", soft_wrap=True
         )
@@ -78,7 +77,9 @@ def stats(arguments: argparse.Namespace) -> ExitCode:
     least, middle, most = found.prompt_chars
     console = Console()
     items = counted(found.num_items, "item")
-    console.print(f"{loaded.full_name}: {items}, {found.num_twins} of them noised twins", soft_wrap=True)
+    twins = f"{found.num_twins} of them noised twins"
+    told = f"{loaded.full_name}: {items}, {twins}, {found.num_references} with a right answer in full"
+    console.print(told, soft_wrap=True)
     console.print(f"prompt length in characters: {least} to {most}, median {middle:g}")
     table = Table("slice", "items", box=None, header_style="bold")
     for key, values in found.counts.items():
@@ -184,9 +185,11 @@ def visible(text: str) -> str:
 
 
 def _load(name: str) -> Evalset:
+    """The set, every scorer in it checked, with the right answers that they know. Raises EvalsetError, PluginError."""
     if not name:
         raise EvalsetError("the name of a set is empty", advice="qgate evalset list")
-    return evalsets.load(EvalsetUse(name=name), Path.cwd())
+    found = evalsets.load(EvalsetUse(name=name), Path.cwd())
+    return with_references(found, scorers_of([found]))
 
 
 def _show_item(loaded: Evalset, name: str, item_id: str) -> None:
@@ -202,4 +205,5 @@ def _told(item: Item) -> str:
     turns = [f"[{turn.role}]\n" + "\n".join(map(visible, turn.content.split("\n"))) for turn in item.messages]
     head = f"{item.id}  {item.kind}  {item.language}  difficulty {item.difficulty}  {slices}"
     twin = f"twin of {item.twin_of}\n" if item.twin_of else ""
-    return "\n".join([head, f"{twin}scorer {item.scorer.name} {item.scorer.args}", "", *turns])
+    right = [f"right answer {visible(item.reference)}"] if item.reference else []
+    return "\n".join([head, f"{twin}scorer {item.scorer.name} {item.scorer.args}", *right, "", *turns])

@@ -16,6 +16,8 @@ class Stats:
 
     num_items: int
     num_twins: int
+    num_references: int
+    """Items that have a right answer in full."""
     prompt_chars: tuple[int, float, int]
     """Least, median and greatest length of a prompt in characters, all messages together."""
     counts: dict[str, dict[str, int]]
@@ -32,6 +34,7 @@ def stats(evalset: Evalset) -> Stats:
     return Stats(
         num_items=len(evalset.items),
         num_twins=sum(item.twin_of is not None for item in evalset.items),
+        num_references=sum(item.reference is not None for item in evalset.items),
         prompt_chars=(min(sizes), median(sizes), max(sizes)),
         counts={
             key: dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))) for key, found in counts.items()

@@ -14,7 +14,9 @@ _HEAD = """# Scorers
 An item names a scorer and its arguments: `"scorer": {"name": "number", "args": {"value": 42}}`. A scorer gives an answer
 a score in [0, 1], always the same one for the same answer. A leading `<think>…</think>` block is not part of the answer,
 a malformed answer scores 0, and wrong arguments are refused before anything runs. Your own scorer is a function
-`(text, args, language) -> float` under the entry point `qgate.scorers`.
+`(text, args, language) -> float` under the entry point `qgate.scorers`. Where its arguments hold a right answer in full, a
+method `reference(args)` may give it, as `exact`, `number`, `choice`, the scorers of likeness (the first of `values`) and
+`contains_all` with one phrase do: token evidence forces it through every checkpoint.
 
 Texts are compared after normalisation: NFKC, folded case, one kind of digit, quote and dash, single spaces, no Arabic
 vowel marks, ё as е. Words match whole in scripts that separate them by spaces and as substrings in the others.

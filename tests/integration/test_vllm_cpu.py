@@ -159,6 +159,22 @@ def test_scores_are_those_of_the_generation(session: Session) -> None:
         np.testing.assert_array_equal(one.logprobs[rows], one.top_logprobs[rows, columns])
 
 
+def test_a_text_is_scored_as_the_server_s_tokens_and_what_cannot_be_has_none(session: Session) -> None:
+    asked = ["The number is one.", "", "word " * 2000, "<|im_end|>"]
+    wanted = [ScoreRequest(id=text, messages=requests(1)[0].messages, completion=text, top_k=5) for text in asked]
+    found = {one.id: one for one in session.score(wanted)}
+    assert set(found) == set(asked)
+    fine = found[asked[0]]
+    assert len(fine.token_ids) > 3
+    assert fine.top_ids.shape == (len(fine.token_ids), 5)
+    (same,) = session.score(
+        [wanted[0].model_copy(update={"completion": None, "completion_ids": tuple(fine.token_ids.tolist())})]
+    )
+    np.testing.assert_allclose(fine.logprobs, same.logprobs, atol=0.05)
+    assert found[""].token_ids.size == found["word " * 2000].token_ids.size == 0
+    assert found["<|im_end|>"].token_ids.size == 1, "vLLM has no switch for it: docs/method.md says so"
+
+
 def test_a_request_that_cannot_be_served_is_an_answer(session: Session) -> None:
     text = "word " * 2000
     long = requests(1)[0].model_copy(update={"id": "long", "messages": (Message(role="user", content=text),)})

@@ -33,12 +33,13 @@ def test_a_set_is_made_counted_shown_and_locked_again(tmp_path: Path, capsys: py
     assert evalset.new(parse(argv)) is ExitCode.PASS
     assert "in.jsonl:2: not JSON" in capsys.readouterr().out.replace("\n", " ")
     assert evalset.stats(Namespace(set=str(folder))) is ExitCode.PASS
-    assert "mine@1: 1 item, 0 of them noised twins" in capsys.readouterr().out
+    assert "mine@1: 1 item, 0 of them noised twins, 1 with a right answer in full" in capsys.readouterr().out
     assert evalset.show(Namespace(set=str(folder), item=None)) is ExitCode.PASS
     assert evalset.show(Namespace(set=str(folder), item="q1")) is ExitCode.PASS
     printed = capsys.readouterr().out
     assert "\x1b" not in printed
     assert "Say \\x1b[31myes." in printed
+    assert "right answer yes" in printed
     data = (folder / "items.jsonl").read_text("utf-8")
     (folder / "items.jsonl").write_text(data.replace("q1", "q2"), encoding="utf-8")
     with pytest.raises(EvalsetError):

@@ -84,7 +84,7 @@ class ScoreStep:
     max_items: int | None
 
     @property
-    def is_reference(self) -> bool:
+    def of_baseline(self) -> bool:
         """Whether the baseline's answers are scored: what variants are compared on. Else: others' under the baseline."""
         return self.source == (BASELINE, 0)
 
@@ -120,7 +120,7 @@ class Plan:
 
     def score_for(self, variant: str, *, own: bool) -> list[ScoreStep]:
         """Score steps of one checkpoint: over the baseline's answers (`own`), or over the other variants'."""
-        return [s for s in self.score if s.variant == variant and s.is_reference == own]
+        return [s for s in self.score if s.variant == variant and s.of_baseline == own]
 
 
 @dataclass(frozen=True)

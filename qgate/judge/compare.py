@@ -40,6 +40,10 @@ class Case:
     references: Mapping[str, TokenTable] = field(default_factory=dict)
     """The same of right answers."""
 
+    def tables(self, criterion: Criterion) -> Mapping[str, TokenTable]:
+        """By arm, those that a criterion of a token metric speaks of."""
+        return self.references if criterion.of == REFERENCES else self.tokens
+
     @cached_property
     def _read(self) -> dict[tuple[str, str, tuple[str, ...] | None], Harms]:
         return {}
@@ -173,7 +177,7 @@ def _cannot_do(case: Case, sample: Sample) -> bool:
 
 
 def _measure_tokens(case: Case, criterion: Criterion, arm: str) -> Measured:
-    tokens = (case.references if criterion.of == REFERENCES else case.tokens).get(arm)
+    tokens = case.tables(criterion).get(arm)
     if tokens is None:
         return Measured(nothing())
     inside = tokens.within(Scope.of(criterion))

@@ -45,7 +45,7 @@ class Work:
 
     def add_scored(self, step: ScoreStep, arm: Arm) -> None:
         """Note a finished score step."""
-        if step.is_reference:
+        if step.of_baseline:
             self.forced[key_of(step)] = arm
         else:
             self.under_baseline[(*step.source, step.evalset, step.profile)] = arm

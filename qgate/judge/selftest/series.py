@@ -81,7 +81,7 @@ def _of_rows(case: Case, criterion: Criterion, arms: Sequence[str]) -> Floats:
 
 def _of_tokens(case: Case, criterion: Criterion, arms: Sequence[str]) -> Floats | None:
     """Means over the tokens of each item, of the answers and positions that every arm has a finite harm for."""
-    tables = [case.tokens.get(arm) for arm in arms]
+    tables = [case.tables(criterion).get(arm) for arm in arms]
     known = [table for table in tables if table is not None]
     if len(known) < len(arms):
         return None

@@ -50,3 +50,12 @@ def test_a_raw_prompt_of_ids_is_as_long_as_it_is() -> None:
     (scored,) = jobs.score_requests(1, ids=(1, 2, 3))
     assert likely_tokens(scored.model_copy(update={"prompt": (4, 5)})) == 5
     assert bound_tokens(said("", prompt="Once")) >= 4
+
+
+def test_a_given_text_is_counted_as_the_prompt_is() -> None:
+    (scored,) = jobs.score_requests(1, ids=(1, 2, 3))
+    text = scored.model_copy(update={"completion_ids": None, "completion": "犬は午後"})
+    without = scored.model_copy(update={"completion_ids": None, "completion": ""})
+    assert bound_tokens(text) - bound_tokens(without) == len("犬は午後".encode())
+    assert likely_tokens(text) - likely_tokens(without) == 4
+    assert likely_tokens(text.model_copy(update={"prompt": (4, 5)})) >= 2 + 4

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from qgate.inspection.codes import NOTE, WARNING, Code
 from qgate.inspection.facts import Facts
-from qgate.inspection.layers import FUSED, IN_LAYER
+from qgate.inspection.layers import EXPERT, FUSED, IN_LAYER
 from qgate.inspection.tensors import COMPANIONS, TENSOR_MISSING, TENSOR_SHAPE, TENSOR_UNEXPECTED
 from qgate.schemas.inspection import Finding
 
@@ -86,9 +86,9 @@ def _is_elsewhere(name: str, facts: Facts) -> bool:
     place, layers = IN_LAYER.match(name), facts.text_config.get("num_hidden_layers")
     if place is not None and isinstance(layers, int) and int(place[2]) >= layers:
         return True  # a layer that predicts further tokens, which serving leaves out
-    stacked = EXPERTS.match(name)
-    return (
-        stacked is not None and name not in facts.headers and any(key.startswith(stacked[1]) for key in facts.headers)
+    experts, is_single = EXPERTS.match(name), EXPERT.search(name) is not None
+    return experts is not None and any(
+        key.startswith(experts[1]) and (EXPERT.search(key) is not None) is not is_single for key in facts.headers
     )
 
 

@@ -9,6 +9,7 @@ from qgate.inspection import (
     completeness,
     config,
     ends,
+    essentials,
     fields,
     group_index,
     inputs,
@@ -16,6 +17,7 @@ from qgate.inspection import (
     membership,
     misfits,
     parallel,
+    processor,
     scales,
     serving,
     shards,
@@ -34,7 +36,7 @@ CODES = tuple(
     code
     for module in (
         shards, membership, tensors, completeness, vocabulary, scales, inputs, zero_points, group_index, kv_cache, serving,
-        parallel, tokenizer, template, config, misfits, ends, fields,
+        parallel, tokenizer, template, processor, config, misfits, ends, fields,
     )
     for code in module.CODES
 )  # fmt: skip
@@ -67,6 +69,7 @@ def examine(facts: Facts, baseline: Facts | None, tensor_parallel_size: int = 1)
     findings += kv_cache.check(facts, promised if is_read else None)
     findings += tokenizer.check(facts, baseline)
     findings += template.check(facts, baseline)
+    findings += processor.check(facts, alike)
     findings += config.check(facts, baseline)
     findings += ends.check(facts, baseline)
     findings += fields.check(facts, baseline)
@@ -80,6 +83,8 @@ def _of_tensors(facts: Facts, baseline: Facts | None, layers: tuple[Layer, ...],
         yield from tensors.check(facts, layers)
     yield from completeness.check(facts, baseline)
     yield from vocabulary.check(facts, baseline)
+    if baseline is None:
+        yield from essentials.check(facts)
     yield from misfits.check(facts, layers)
     yield from scales.check(facts, layers)
     yield from inputs.check(facts, layers)

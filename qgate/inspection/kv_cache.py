@@ -19,7 +19,7 @@ KV_SCALE_MISSING = Code(
 KV_SCALE_UNCALIBRATED = Code(
     "kv-scale-uncalibrated",
     WARNING,
-    breaks="scales of exactly 1.0 everywhere are the placeholder, not a calibration",
+    breaks="scales of keys or values of exactly 1.0 everywhere are the placeholder, not a calibration",
     fix="calibrate the KV cache, or serve with --kv-cache-dtype auto",
 )
 KV_CACHE_SCHEME = Code(
@@ -55,9 +55,14 @@ def check(facts: Facts, promised: Promise | None) -> Iterator[Finding]:
     if missing:
         yield KV_SCALE_MISSING.at(missing, f"{len(missing)} of {len(names)} are not stored")
         return
-    values = [facts.values[name] for options in names.values() for name in options if name in facts.values]
-    if values and all(each.minimum == each.maximum == 1.0 for each in values):
-        yield KV_SCALE_UNCALIBRATED.at([options[0] for options in names.values()], "all are exactly 1.0")
+    placeholders: list[str] = []
+    for kind in ("k_proj", "v_proj"):
+        options = [each for module, each in names.items() if module.endswith(kind)]
+        values = [facts.values[name] for each in options for name in each if name in facts.values]
+        if values and all(each.minimum == each.maximum == 1.0 for each in values):
+            placeholders += [each[0] for each in options]
+    if placeholders:
+        yield KV_SCALE_UNCALIBRATED.at(placeholders, "all are exactly 1.0")
 
 
 def _names(module: str) -> tuple[str, ...]:

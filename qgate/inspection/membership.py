@@ -111,7 +111,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     elif promised is not None:
         yield from _left_out(stored, promised)
         yield from _plain_head(facts, stored, promised)
-        yield from _let_in(stored, promised)
+        is_tied = facts.text_config.get("tie_word_embeddings") is True
+        yield from _let_in(stored, promised, is_tied=is_tied)
         yield from _fused(stored, promised)
 
 
@@ -166,9 +167,10 @@ def _kind(module: str) -> str:
     return f"{found[1]}*.{found[3]}" if found else module
 
 
-def _let_in(stored: Mapping[str, bool], promised: Promise) -> Iterator[Finding]:
+def _let_in(stored: Mapping[str, bool], promised: Promise, *, is_tied: bool) -> Iterator[Finding]:
     quantized = [module for module, is_quantized in stored.items() if is_quantized]
     heads = [module for module in quantized if HEAD.search(module) and not _names_head(module, promised)]
+    heads = [module for module in heads if is_tied or not promised.is_ignored(module)]  # else it is loaded as plain
     if heads:
         yield HEAD_QUANTIZED.at(heads, "it is stored quantized, and the config does not name it")
     routers = [module for module in quantized if ROUTER.search(module)]

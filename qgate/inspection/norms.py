@@ -14,8 +14,10 @@ NORMS = (
 )
 """Those of the attention, and all others."""
 FED_BY_NORM = re.compile(
-    r"(q|k|v|qkv|q_a|kv_a|gate|up|gate_up)_proj(_with_mqa)?$|\.(w1|w3|c_fc|c_attn|fc1|dense_h_to_4h)$"
+    r"(q|k|v|qkv|q_a|kv_a|gate|up|gate_up)_proj(_with_mqa)?$|\.(w1|w3|c_fc|c_attn|fc1|dense_h_to_4h)$|(mlp|moe)\.(gate|router)$"
 )
+NEXT = {"v_proj": "o_proj", "up_proj": "down_proj", "w3": "w2"}
+"""Layers whose rows AWQ scales against the next one's columns."""
 
 
 def norms_before(module: str) -> Iterator[str]:
@@ -29,3 +31,9 @@ def norms_before(module: str) -> Iterator[str]:
 def offset(config: Mapping[str, Any]) -> int:
     """Gemma's norms multiply by one more than their weights."""
     return 1 if str(config.get("model_type", "")).startswith("gemma") else 0
+
+
+def is_scaled(name: str) -> bool:
+    """Whether quantizers may move scales into or out of this vector: a norm that feeds layers, a bias of `NEXT`'s."""
+    parts = name.split(".")
+    return len(parts) > 1 and parts[-2] in {*NEXT, *(norm for _, norms in NORMS for norm in norms)}

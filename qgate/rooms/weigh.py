@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from qgate.inspection import grouping, overflow, weights
 from qgate.inspection.dequantize import STEP, is_read, rows_of
 from qgate.inspection.facts import FLOATS
-from qgate.inspection.layers import IN_LAYER, Layer
-from qgate.inspection.norms import norms_before
+from qgate.inspection.layers import Layer
+from qgate.inspection.norms import NEXT
 from qgate.inspection.packing import expected
 from qgate.inspection.rounding import squared_error
 from qgate.inspection.scheme import quantization_of
@@ -25,14 +25,13 @@ from qgate.inspection.vocabulary import EMBEDDING
 from qgate.inspection.weights import Factors
 from qgate.io.survey import Survey
 from qgate.io.tensor_data import some_rows
-from qgate.rooms.norms import norm_weights
+from qgate.rooms.norms import both_norms
 from qgate.rooms.peaks import peaks
+from qgate.rooms.plain import difference, from_baseline, shared
 from qgate.schemas.inspection import Finding, LayerError
 
 Floats = NDArray[np.float32]
 HEAD = "lm_head.weight"
-NEXT = {"v_proj": "o_proj", "up_proj": "down_proj", "w3": "w2"}
-"""Layers whose rows AWQ scales against the next one's columns."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def weigh(mine: Survey, theirs: Survey, layers: tuple[Layer, ...]) -> Weighed:
             if all(error.relative_error < errors[module].relative_error for module, error in again.items()):
                 errors |= again
         strays = dict(pool.map(lambda layer: (layer.module, _strays(layer, pair)), known))
-        plain = dict(pool.map(lambda name: (name, _difference((mine, name), (theirs, name))), _plain(pair)))
+        plain = dict(pool.map(lambda name: (name, from_baseline(name, mine, theirs)), shared(mine, theirs)))
     in_order = tuple(sorted(errors.values(), key=lambda error: -error.relative_error))
     left = [layer.module for layer in layers if layer.module not in errors]
     findings = [*weights.check(in_order, known, strays), *weights.check_plain(plain), *_untied(mine)]
@@ -129,12 +128,9 @@ def _strays(layer: Layer, pair: Pair) -> float:
 
 def _of_norm(layer: Layer, pair: Pair) -> Factors:
     """The weights of the norm that feeds the layer, on both sides."""
-    for name in norms_before(layer.module):
-        if name in pair.theirs.data.tensors and name in pair.mine.data.tensors:
-            mine, theirs = norm_weights(pair.mine, name), norm_weights(pair.theirs, name)
-            fits = mine.shape == theirs.shape == (layer.columns,)
-            return Factors() if not fits or np.array_equal(mine, theirs) else Factors(None, mine, theirs)
-    return Factors()
+    found = both_norms(layer.module, pair.mine, pair.theirs)
+    fits = found is not None and found[0].shape == (layer.columns,) and not np.array_equal(*found)
+    return Factors(None, *found) if found is not None and fits else Factors()
 
 
 def _fold(layers: list[Layer], errors: Mapping[str, LayerError], pair: Pair) -> list[tuple[Layer, Layer]]:
@@ -165,39 +161,12 @@ def _fit(layer: Layer, pair: Pair, axis: int) -> Floats:
     return np.concatenate(found)
 
 
-def _plain(pair: Pair) -> list[str]:
-    """Plain tensors of both: beside quantized layers only those outside of them, into which no scale was moved."""
-    mine, theirs = pair.mine.facts.headers, pair.theirs.facts.headers
-    is_quantized = quantization_of(pair.mine.facts.config) is not None
-    names = [name for name, header in mine.items() if len(header.shape) in {1, 2} and header.dtype in FLOATS]
-    names = [name for name in names if not (is_quantized and IN_LAYER.match(name))]
-    return [
-        name
-        for name in names
-        if (other := theirs.get(name)) is not None and other.shape == mine[name].shape and other.dtype in FLOATS
-    ]
-
-
 def _untied(mine: Survey) -> Iterator[Finding]:
     """An output layer that is stored beside the embedding, which engines use in its place, and is another one."""
     headers, embedding = mine.facts.headers, next(filter(EMBEDDING.match, mine.facts.headers), None)
     if mine.facts.text_config.get("tie_word_embeddings") is not True or embedding is None or HEAD not in headers:
         return
     if headers[HEAD].shape == headers[embedding].shape and {headers[HEAD].dtype, headers[embedding].dtype} <= FLOATS:
-        difference = _difference((mine, HEAD), (mine, embedding))
-        if not difference <= weights.PLAIN_LIMIT:
-            yield weights.HEAD_UNTIED.at(HEAD, f"relative difference from {embedding} {difference:.3g}")
-
-
-def _difference(one: tuple[Survey, str], other: tuple[Survey, str]) -> float:
-    """Of two tensors of one shape, relative to the second, some rows at a time."""
-    (mine, name), (theirs, known) = one, other
-    height, width = (*mine.facts.headers[name].shape, 1)[:2]
-    error = base = 0.0
-    for rows in some_rows(height, width):
-        wanted = theirs.data.rows(known, rows)
-        with np.errstate(over="ignore", invalid="ignore"):
-            difference = wanted - mine.data.rows(name, rows)
-            error += float(np.vdot(difference, difference))
-        base += float(np.vdot(wanted, wanted))
-    return float(np.sqrt(error / base)) if base > 0 else float(np.sqrt(error))
+        apart = difference((mine, HEAD), (mine, embedding))
+        if not apart <= weights.PLAIN_LIMIT:
+            yield weights.HEAD_UNTIED.at(HEAD, f"relative difference from {embedding} {apart:.3g}")

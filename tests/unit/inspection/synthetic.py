@@ -34,6 +34,7 @@ def projections(config: dict[str, Any]) -> dict[str, tuple[int, int]]:
 def packed(config: dict[str, Any], group: int) -> Entries:
     """Of a compressed-tensors checkpoint in 4 bits."""
     entries: Entries = {"model.embed_tokens.weight": ("F16", (config["vocab_size"], config["hidden_size"]))}
+    entries["model.norm.weight"] = ("F16", (config["hidden_size"],))
     for number in range(config["num_hidden_layers"]):
         for name, (rows, columns) in projections(config).items():
             module = f"model.layers.{number}.{name}"

@@ -7,6 +7,7 @@ import pytest
 from qgate.inspection import (
     completeness,
     config,
+    essentials,
     fields,
     inputs,
     kv_cache,
@@ -79,6 +80,16 @@ def test_stacked_experts_of_one_side_are_not_missing() -> None:
     stacked = facts({"model.layers.0.mlp.experts.gate_up_proj.weight": header(8, 64), "model.norm.weight": header(8)})
     apart = facts({"model.layers.0.mlp.experts.0.up_proj.weight": header(64, 8), "model.norm.weight": header(8)})
     assert codes(completeness.check(apart, stacked)) == []
+
+
+def test_an_expert_that_is_gone_is_missing_with_and_without_a_baseline() -> None:
+    names = [f"model.layers.0.mlp.experts.{number}.up_proj.weight" for number in range(16)]
+    whole = facts({name: header(8, 8) for name in names}, config={"num_experts": 16})
+    lacking = facts({name: header(8, 8) for name in names[:-1]}, config={"num_experts": 16})
+    assert codes(completeness.check(lacking, whole)) == codes(essentials.check(lacking)) == ["tensor-missing"]
+    assert codes(completeness.check(whole, whole)) == codes(essentials.check(whole)) == []
+    shared = {"model.layers.0.mlp.experts.gate_up_proj": header(16, 8, 8)}
+    assert codes(essentials.check(facts(shared, config={"num_experts": 16}))) == []
 
 
 def test_another_models_names_are_one_finding() -> None:

@@ -85,6 +85,13 @@ def both(*plants: Plant) -> Plant:
     return plant
 
 
+def flipped(name: str) -> Plant:
+    def plant(opened: Opened) -> None:
+        opened.arrays[name] = opened.arrays[name][::-1].copy()
+
+    return plant
+
+
 def fill(name: str, value: float, count: int = 1) -> Plant:
     def plant(opened: Opened) -> None:
         opened.arrays[name].reshape(-1)[:count] = value
@@ -205,7 +212,7 @@ def pickled(opened: Opened) -> None:
 def plain(opened: Opened, module: str) -> None:
     """A layer as the baseline has it."""
     opened.drop(*[name for name in opened.arrays if name.startswith(f"{module}.")])
-    source = Opened(BASELINE, opened.folder.with_name("plain"))
+    source = Opened(BASELINE, opened.folder.with_name(f"plain-{module}"))
     opened.set(f"{module}.weight", source.arrays[f"{module}.weight"])
 
 
@@ -268,6 +275,11 @@ def added(name: str, values: object, dtype: str | None = None) -> Plant:
     return lambda opened: opened.set(name, np.asarray(values), dtype)
 
 
+def quantized_head_ignored(opened: Opened) -> None:
+    quantized_head(opened)
+    opened.config(quantization_config__ignore=["lm_head"])
+
+
 def quantized_head(opened: Opened) -> None:
     opened.set("lm_head.weight", np.ones((257, 64), np.int8))
     opened.set("lm_head.weight_scale", np.ones((257, 1), np.float16))
@@ -285,10 +297,10 @@ def stray_zero_points(opened: Opened) -> None:
         opened.set(f"{module}.weight_zero_point", np.full(shape, 9 if module == FIRST else 0, np.int8))
 
 
-def kv_scales(value: float) -> Plant:
+def kv_scales(value: float, *kinds: str) -> Plant:
     def plant(opened: Opened) -> None:
         for name in opened.arrays:
-            if name.endswith((".k_scale", ".v_scale")):
+            if name.endswith(kinds or (".k_scale", ".v_scale")):
                 opened.arrays[name][:] = value
 
     return plant
@@ -303,6 +315,28 @@ def with_template(text: str | None, theirs: str = TEMPLATE) -> Plant:
         (Opened(BASELINE, opened.folder.with_name("base")).folder / "chat_template.jinja").write_text(theirs)
 
     return plant
+
+
+def without_processor(opened: Opened) -> None:
+    (Opened(BASELINE, opened.folder.with_name("base")).folder / "preprocessor_config.json").write_text("{}")
+
+
+def attention_left_plain(opened: Opened) -> None:
+    """The first layer's attention as the baseline has it, and ignored."""
+    for name in ("q_proj", "k_proj", "v_proj", "o_proj"):
+        plain(opened, f"model.layers.0.self_attn.{name}")
+    opened.config(quantization_config__ignore=["lm_head", "re:.*layers.0.self_attn.*"])
+
+
+def with_moved_scales(opened: Opened) -> None:
+    """The same, and the norm's weights, and the rows of `v_proj`, moved into the layers after them."""
+    attention_left_plain(opened)
+    of_norm, of_values = np.random.default_rng(0).uniform(0.5, 2, (2, 64)).astype(np.float16)
+    opened.arrays[f"{NORM}.weight"] *= of_norm
+    for module in (Q, K, V):
+        opened.arrays[f"{module}.weight"] /= of_norm
+    opened.arrays[f"{V}.weight"] *= of_values[:, None]
+    opened.arrays[f"{OUT}.weight"] /= of_values
 
 
 def swapped_tokens(opened: Opened) -> None:
@@ -403,7 +437,7 @@ def cast_from_bfloat16(opened: Opened) -> None:
 
 CACHE = {"num_bits": 8, "type": "float", "strategy": "tensor", "dynamic": False, "symmetric": True}
 Q, GATE, NORM = "model.layers.0.self_attn.q_proj", "model.layers.1.mlp.gate_proj", "model.layers.0.input_layernorm"
-K, OUT = "model.layers.0.self_attn.k_proj", "model.layers.0.self_attn.o_proj"
+K, V, OUT = (f"model.layers.0.self_attn.{name}_proj" for name in "kvo")
 ORDERED = frozenset({"activation-order"})
 GROUP = "quantization_config__config_groups__group_0__weights"
 FAULTS = [
@@ -427,6 +461,8 @@ FAULTS = [
     Fault("tensor-missing", "gptq-v1", drop(f"{FIRST}.qzeros"), is_compared=False),
     Fault("tensor-missing", "awq-gemm", drop(f"{NORM}.weight")),
     Fault("tensor-missing", "int-quantized", config(num_hidden_layers=3), is_compared=False),
+    Fault("tensor-missing", "gptq-v1", drop(f"{NORM}.weight"), is_compared=False),
+    Fault("tensor-missing", "gptq-v1", drop("model.embed_tokens.weight"), is_compared=False),
     Fault("tensor-unexpected", "pack-quantized", added(f"{Q}.weight_g_idx", np.arange(64, dtype=np.int32))),
     Fault("tensor-unexpected", "int-quantized", added("model.layers.0.extra", np.zeros((0, 4), np.float16))),
     Fault(
@@ -453,6 +489,7 @@ FAULTS = [
     ),
     Fault("fused-layers-differ", "pack-quantized", ignored_apart),
     Fault("head-quantized", "int-quantized", quantized_head, is_compared=False),
+    Fault("layer-quantized-though-ignored", "int-quantized", quantized_head_ignored, is_compared=False),
     Fault("kind-not-ignored", "pack-quantized", config(quantization_config__ignore=[])),
     Fault("kind-not-ignored", "int-quantized", plain_head_promised, is_compared=False),
     Fault("quantization-config-missing", "float-quantized", config(quantization_config=...)),
@@ -503,6 +540,7 @@ FAULTS = [
     Fault("kv-scale-missing", "float-quantized-static", drop("model.layers.1.self_attn.k_scale")),
     Fault("kv-scale-missing", "int-quantized", config(quantization_config__kv_cache_scheme=CACHE)),
     Fault("kv-scale-uncalibrated", "float-quantized-static", kv_scales(1.0)),
+    Fault("kv-scale-uncalibrated", "float-quantized-static", kv_scales(1.0, ".k_scale")),
     Fault("kv-cache-scheme", "float-quantized-static", config(quantization_config__kv_cache_scheme__type="int")),
     Fault("group-split", "gptq-v1", config(), size=4),
     Fault("tokenizer-missing", "awq-gemm", lambda opened: (opened.folder / "tokenizer.json").unlink()),
@@ -538,6 +576,7 @@ FAULTS = [
     Fault("head-missing", "int-quantized", config(tie_word_embeddings=False), is_compared=False),
     Fault("head-missing", "gptq-v1", config(tie_word_embeddings=...), is_compared=False),
     Fault("head-tied-and-stored", "int-quantized", added("lm_head.weight", np.ones((257, 64), np.float16))),
+    Fault("processor-missing", "gptq-v1", without_processor),
     Fault("template-missing", "gptq-v1", with_template(None)),
     Fault("template-differs", "gptq-v1", with_template(TEMPLATE.replace("<|", "["))),
     Fault("template-twice", "gptq-v1", two_templates),
@@ -586,6 +625,12 @@ FAULTS = [
     Fault("weights-not-finite", "int-quantized", fill("model.embed_tokens.weight", np.nan), weighs=True),
     Fault("plain-tensor-differs", "awq-gemm", scaled("model.embed_tokens.weight", 1.1), weighs=True),
     Fault("plain-tensor-differs", "int-quantized", fill("model.norm.weight", 0.0, 64), weighs=True),
+    Fault(
+        "plain-tensor-differs", "pack-quantized", both(attention_left_plain, scaled(f"{Q}.weight", 1.1)), weighs=True
+    ),
+    Fault("plain-tensor-differs", "int-quantized", both(attention_left_plain, flipped(f"{OUT}.weight")), weighs=True),
+    Fault("plain-tensor-differs", "int-quantized", both(with_moved_scales, flipped(f"{V}.weight")), weighs=True),
+    Fault("weights-not-finite", "int-quantized", both(attention_left_plain, fill(f"{V}.weight", np.nan)), weighs=True),
     Fault("plain-tensor-differs", "baseline", scaled(f"{Q}.weight", 1.1), weighs=True),
     Fault(
         "weights-not-compared", "int-quantized", config(quantization_config__transform_config={"R1": {}}), weighs=True
@@ -648,6 +693,8 @@ HARMLESS: dict[str, tuple[str, Plant]] = {
     "a sparsity that was given up": (
         "int-quantized", config(quantization_config__sparsity_config={"format": "dense", "targets": []}),
     ),
+    "an attention that was left plain": ("int-quantized", attention_left_plain),
+    "scales that were moved into plain layers": ("pack-quantized", with_moved_scales),
     "an unquantized model in two forms": ("baseline", beside_consolidated),
     "a quantized model in two forms": (
         "float-quantized", both(beside_consolidated, change("params.json", quantization=FP8_OF_MISTRAL)),

@@ -1,0 +1,52 @@
+"""What a model cannot be without, where no baseline says it: experts by number, embedding, norms. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from qgate.inspection.facts import Facts
+from qgate.inspection.inputs import FED_BY_RMS_NORM
+from qgate.inspection.layers import EXPERT
+from qgate.inspection.misfits import IN_STACK
+from qgate.inspection.tensors import TENSOR_MISSING
+from qgate.inspection.vocabulary import generates
+from qgate.schemas.inspection import Finding
+
+NUM_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
+TWO_NORMS = FED_BY_RMS_NORM - {"cohere", "olmo"}
+"""Model types whose layers have both of `NORMS`."""
+NORMS = ("input_layernorm", "post_attention_layernorm")
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    """A finding for experts, and one for the rest."""
+    if (said := next((facts.text_config[name] for name in NUM_EXPERTS if name in facts.text_config), None)) is not None:
+        missing = _experts(facts, said) if isinstance(said, int) else []
+        if missing:
+            yield TENSOR_MISSING.at(missing, f"the config says {said} experts, and others are there")
+    if str(facts.text_config.get("model_type")) in TWO_NORMS and generates(facts) and not facts.config.get("auto_map"):
+        gone = [name for name in _wanted(facts) if name not in facts.headers]
+        if gone:
+            yield TENSOR_MISSING.at(gone, f"every {facts.text_config['model_type']} model has it")
+
+
+def _experts(facts: Facts, said: int) -> list[str]:
+    """Those that are not there beside others of their layer."""
+    present: dict[str, set[int]] = defaultdict(set)
+    for name in facts.headers:
+        if (expert := EXPERT.search(name)) is not None:
+            present[name[: expert.start(1)]].add(int(expert[1]))
+    return [f"{place}{number}" for place, numbers in present.items() for number in range(said) if number not in numbers]
+
+
+def _wanted(facts: Facts) -> Iterator[str]:
+    """Of the stack whose attention is there."""
+    layers = {
+        name[: place.start(1)] for name in facts.headers if (place := IN_STACK.match(name)) and ".self_attn." in name
+    }
+    for root in sorted({layer[: layer.index("layers.")] for layer in layers}):
+        yield f"{root}norm.weight"
+        if "lm_head.weight" not in facts.headers:
+            yield f"{root}embed_tokens.weight"
+    yield from (f"{layer}{norm}.weight" for layer in sorted(layers) for norm in NORMS)

@@ -28,6 +28,7 @@ from qgate.engines.vllm_facts import Setting
 from qgate.engines.vllm_machine import Machine
 from qgate.engines.vllm_options import VllmOptions
 from qgate.errors import EngineError, StartError
+from qgate.io import host
 from qgate.io.calls import Call, Target
 from qgate.io.client import Client
 from qgate.io.server import Launch, Server, serve
@@ -126,6 +127,9 @@ class VllmEngine:
         """A session on `job.checkpoint`. Raises StartError with the cause, the fix and the log's tail."""
         options = _options(job)
         machine = vllm_machine.look(job.tool, vllm_options.visible(job, options))
+        options = vllm_options.with_api_servers(
+            options, job.concurrency, num_cores=host.num_cores(), cpu=machine.gpu is None
+        )
         bounds = _bounds(job, options, machine, _read_config(job))
         with ExitStack() as stack:
             try:

@@ -20,10 +20,15 @@ def describe() -> dict[str, Any]:
         "platform": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "cpu": cpu_name(),
-        "num_cores": psutil.cpu_count(),
+        "num_cores": num_cores(),
         "memory_bytes": psutil.virtual_memory().total,
         "gpus": gpus(),
     }
+
+
+def num_cores() -> int:
+    """Logical CPU cores; 1 where the machine does not say."""
+    return psutil.cpu_count() or 1
 
 
 def cpu_name() -> str:

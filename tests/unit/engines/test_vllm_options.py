@@ -14,6 +14,7 @@ from qgate.engines.vllm_options import (
     model_limits,
     not_passed_on,
     variables,
+    with_api_servers,
 )
 from tests.unit.engines import jobs
 
@@ -59,6 +60,20 @@ def test_several_api_servers_need_another_command(tmp_path: Path) -> None:
     assert found[4] == value_of(words(tmp_path, VllmOptions()), "--model")
     assert value_of(found, "--api-server-count") == "4"
     assert "--model" not in found
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "num_cores", "number"), [(512, 32, 4), (512, 8, 2), (128, 32, 2), (63, 32, 1), (4096, 2, 1)]
+)
+def test_api_servers_are_as_many_as_the_load_needs_and_the_machine_has_cores_for(
+    concurrency: int, num_cores: int, number: int
+) -> None:
+    def settled(options: VllmOptions, *, cpu: bool = False) -> int | None:
+        return with_api_servers(options, concurrency, num_cores=num_cores, cpu=cpu).api_servers
+
+    assert settled(VllmOptions()) == number
+    assert settled(VllmOptions(), cpu=True) == 1
+    assert settled(VllmOptions(api_servers=3)) == 3
 
 
 def test_servers_that_share_a_gpu_do_not_ask_for_all_of_it(tmp_path: Path) -> None:

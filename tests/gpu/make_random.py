@@ -59,6 +59,8 @@ SHAPES = {
 }
 BIASED = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
 FORMATS = ("fp16", "w8a8", "w4a16", "awq", "gptq")
+EVEN_SPREAD = (224 / 12) ** 0.5
+"""Standard deviation of a number from 1 to 15, each as likely."""
 MIDDLE = {"awq": 0x88888888, "gptq": 0x77777777}
 """Eight zero points of 8; GPTQ stores them less one."""
 
@@ -109,9 +111,9 @@ def tensors(shape: Shape, form: str, device: str) -> Iterator[tuple[str, torch.T
         return torch.randn(size, generator=random, device=device, dtype=torch.float16).mul_(SPREAD)
 
     def packed(*size: int) -> torch.Tensor:
-        """Eight random 4-bit numbers in each."""
-        limits = torch.iinfo(torch.int32)
-        return torch.randint(limits.min, limits.max, size, generator=random, device=device, dtype=torch.int32)
+        """Eight random numbers from 1 to 15 in each: with 0, eight below the middle, their mean would not be zero."""
+        drawn = torch.randint(1, 16, (*size, 8), generator=random, device=device, dtype=torch.int32)
+        return (drawn << torch.arange(0, 32, 4, dtype=torch.int32, device=device)).sum(-1, dtype=torch.int32)
 
     def linear(name: str, rows: int, columns: int) -> Iterator[tuple[str, torch.Tensor]]:
         if form == "fp16":
@@ -122,14 +124,14 @@ def tensors(shape: Shape, form: str, device: str) -> Iterator[tuple[str, torch.T
             yield f"{name}.weight_scale", _scale((rows, 1), 127 / 3**0.5, device)
         elif form == "w4a16":
             yield f"{name}.weight_packed", packed(rows, columns // 8)
-            yield f"{name}.weight_scale", _scale((rows, columns // GROUP), 16 / 12**0.5, device)
+            yield f"{name}.weight_scale", _scale((rows, columns // GROUP), EVEN_SPREAD, device)
             yield f"{name}.weight_shape", torch.tensor([rows, columns])
         else:
             size = (columns, rows // 8) if form == "awq" else (columns // 8, rows)
             middle = torch.tensor(MIDDLE[form], dtype=torch.int64).to(torch.int32)
             yield f"{name}.qweight", packed(*size)
             yield f"{name}.qzeros", middle.repeat(columns // GROUP, rows // 8)
-            yield f"{name}.scales", _scale((columns // GROUP, rows), 16 / 12**0.5, device)
+            yield f"{name}.scales", _scale((columns // GROUP, rows), EVEN_SPREAD, device)
             if form == "gptq":
                 yield f"{name}.g_idx", torch.arange(columns, dtype=torch.int32) // GROUP
 

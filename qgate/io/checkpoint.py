@@ -11,7 +11,7 @@ from typing import Any
 from qgate.errors import CheckpointError
 from qgate.io import hashes, tensors
 from qgate.io import precision as precisions
-from qgate.schemas.checkpoint import Checkpoint, Making
+from qgate.schemas.checkpoint import Checkpoint, FileRecord, Making
 
 MODEL_CARD = Path("README.md")
 """Says of a checkpoint what was found on it, and decides no byte of an answer; `qgate promote` writes into it."""
@@ -29,17 +29,26 @@ def read(
     folder = folder.absolute()
     config = read_config(folder)
     found = tensors.read(folder)
-    records = hashes.records(files(folder))
     return Checkpoint(
         name=name,
         path=folder,
         precision=precision or precisions.precision(config, found),
-        files={str(file.relative_to(folder)): record for file, record in records.items()},
+        files=_records(folder),
         num_parameters=precisions.num_parameters(config, found),
         weight_bytes=sum(tensor.size_bytes for tensor in found.values()),
         making=making,
         source=dict(source or {}),
     )
+
+
+def changed(checkpoint: Checkpoint) -> str | None:
+    """A file that is not the one that was hashed, is new or is gone; None where all are as they were. Quick: see `hashes`."""
+    try:
+        now = _records(checkpoint.path)
+    except (CheckpointError, OSError) as error:
+        return str(error)
+    was = checkpoint.files
+    return next((name for name in sorted(was.keys() | now.keys()) if was.get(name) != now.get(name)), None)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -74,6 +83,10 @@ def any_config(folder: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise CheckpointError(f"{path} holds no object", advice="copy or download it again")
     return config
+
+
+def _records(folder: Path) -> dict[str, FileRecord]:
+    return {str(file.relative_to(folder)): record for file, record in hashes.records(files(folder)).items()}
 
 
 def files(folder: Path) -> list[Path]:

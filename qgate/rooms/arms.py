@@ -6,6 +6,7 @@ Touches the engine and the store.
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -15,8 +16,9 @@ from time import monotonic
 from types import TracebackType
 from typing import Self, TypeVar
 
-from qgate.errors import ArtefactError, DiedError, HungError
+from qgate.errors import ArtefactError, DiedError, HungError, WorldError
 from qgate.io import artefact, proc
+from qgate.io import checkpoint as checkpoints
 from qgate.io.answer_log import count_by_status, num_whole, read_answers
 from qgate.io.files import write_text
 from qgate.io.score_log import ScoreLog, num_positions
@@ -168,7 +170,23 @@ class Serving:
         def on_wait() -> None:
             self.bench.watcher.note(f"{label}: another run is at it; waiting for its result")
 
-        return self.bench.store.obtain(kind, key, make, resumable=True, on_wait=on_wait), False
+        def make_of_these_bytes(folder: Path) -> None:
+            make(folder)
+            try:
+                self._check_bytes()
+            except WorldError:
+                shutil.rmtree(folder)
+                raise
+
+        return self.bench.store.obtain(kind, key, make_of_these_bytes, resumable=True, on_wait=on_wait), False
+
+    def _check_bytes(self) -> None:
+        """Raises WorldError where other bytes lie there than were hashed: their answers would be kept as these'."""
+        if (file := checkpoints.changed(self.checkpoint)) is not None:
+            raise WorldError(
+                f"{self.checkpoint.path} changed while it was judged: {file} is not what was hashed",
+                advice="run again once nothing writes into it any more",
+            )
 
     @contextmanager
     def _timed(self, folder: Path, num_done: int) -> Iterator[None]:
@@ -198,6 +216,7 @@ class Serving:
     def _open(self) -> Session:
         if self._session is None:
             self._starts += 1
+            self._check_bytes()
             work = Path(tempfile.mkdtemp(prefix="start-", dir=self.job.work))  # what an earlier start left is not read
             berth = None if self._room is None else self._stack.enter_context(self._room())
             job = replace(self.job, work=work, berth=berth)

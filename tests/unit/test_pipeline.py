@@ -412,6 +412,36 @@ def test_sets_that_ask_the_same_are_refused_before_anything_runs(tmp_path: Path)
     assert said in caught.value.message
 
 
+class Meddler(Watcher):
+    """Writes into a checkpoint when a task of that label begins."""
+
+    def __init__(self, label: str, file: Path) -> None:
+        super().__init__()
+        self._label, self._file = label, file
+
+    @contextmanager
+    def task(self, label: str, total: int | None, done: int = 0) -> Iterator["Watcher"]:
+        with super().task(label, total, done):
+            if label == self._label:
+                self._file.write_bytes(self._file.read_bytes() + b" ")
+            yield self
+
+
+@pytest.mark.parametrize("label", ["good: starting fake", "good: tiny · greedy"])
+def test_a_checkpoint_that_changes_while_it_is_judged_is_not_judged(tmp_path: Path, label: str) -> None:
+    """Its answers would be stored, and promoted, as those of the bytes that were hashed."""
+    path = made(tmp_path)
+    config = tmp_path / "good" / "config.json"
+    before = config.read_bytes()
+    outcome = pipeline.run(recipe.load(path), tmp_path / "results", Meddler(label, config))
+    assert verdict_of(outcome, "good") is Verdict.INCONCLUSIVE
+    assert "good changed while it was judged: config.json is not what was hashed" in outcome.run.failures["good"]
+    config.write_bytes(before)
+    again, watched = run(tmp_path, path)
+    assert verdict_of(again, "good") is Verdict.PASS
+    assert "good: tiny · greedy" in watched.labels, "what the other bytes answered was not kept"
+
+
 def test_repeatable_answers_are_not_asked_of_an_engine_that_ignores_it(tmp_path: Path) -> None:
     path = made(tmp_path, engine__determinism="repeatable")
     with pytest.raises(RecipeError, match=r"the engine fake has no batch-invariant kernels here"):

@@ -222,3 +222,18 @@ def test_an_index_that_is_none(tmp_path: Path, text: str) -> None:
     folder = write_sharded(tmp_path / "m", HALVES)
     (folder / "model.safetensors.index.json").write_text(text)
     assert "not an index" in refusal(folder).message
+
+
+def test_what_changed_since_it_was_hashed_is_named(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "model", PLAIN)
+    found = checkpoint.read(tmp_path / "model", "model")
+    assert checkpoint.changed(found) is None
+    (tmp_path / "model" / "README.md").write_text("a card")
+    assert checkpoint.changed(found) is None
+    (tmp_path / "model" / "added.json").write_text("{}")
+    assert checkpoint.changed(found) == "added.json"
+    (tmp_path / "model" / "added.json").unlink()
+    (tmp_path / "model" / "config.json").unlink()
+    assert checkpoint.changed(found) == "config.json"
+    (tmp_path / "model").rename(tmp_path / "gone")
+    assert checkpoint.changed(found) is not None

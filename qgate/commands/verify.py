@@ -30,7 +30,7 @@ def verify(arguments: argparse.Namespace) -> ExitCode:
 def verified(arguments: argparse.Namespace) -> Promotion:
     """The checkpoint of `arguments`, held against its evidence. Raises Refused, UserError."""
     demand = Demand(
-        tiers=tuple(arguments.tier),
+        tiers=tuple(dict.fromkeys(arguments.tier)),
         evalsets=tuple(arguments.evalset),
         max_age=None if arguments.max_age is None else duration(arguments.max_age),
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 from qgate.schemas.checkpoint import FileRecord
 from qgate.schemas.statement import Statement
 from qgate.schemas.verdict import Verdict
+from qgate.wording import counted
 
 Files = Mapping[str, FileRecord]
 
@@ -141,4 +142,4 @@ def span(time: timedelta) -> str:
         if seconds >= size:
             number = f"{seconds / size:.3g}"
             return f"{number} {unit}" if number == "1" else f"{number} {unit}s"
-    return f"{seconds:.0f} seconds"
+    return counted(round(seconds), "second")

@@ -1,6 +1,7 @@
 """`qgate verify` and `qgate sign` as they are called: exit codes and words."""
 
 import shutil
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from qgate.cli import main
 from qgate.commands.verify import duration
 from qgate.errors import ExitCode, UserError
+from qgate.judge.promotion import span
 from tests.unit.promoted import Promoted, key_pair
 
 
@@ -22,6 +24,19 @@ def test_it_says_what_the_checkpoint_is(promoted: Promoted, capsys: pytest.Captu
     assert "is good (W8A8), byte for byte as judged" in said
     assert "passed for chat in run small-" in said
     assert "UNSIGNED: anybody may have edited the evidence" in said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.7, "1 second"), (8, "8 seconds"), (60, "1 minute"), (7 * 3600, "7 hours"), (3e6, "34 days")],
+)
+def test_an_age_is_said_in_the_largest_unit_that_it_fills(seconds: float, said: str) -> None:
+    assert span(timedelta(seconds=seconds)) == said
+
+
+def test_a_tier_named_twice_is_one(promoted: Promoted, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(promoted, "--tier", "chat") == ExitCode.PASS
+    assert "passed for chat in run small-" in capsys.readouterr().out
 
 
 def test_a_refusal_fails(promoted: Promoted, capsys: pytest.CaptureFixture[str]) -> None:

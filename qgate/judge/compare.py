@@ -8,6 +8,8 @@ from functools import cached_property
 from math import expm1, inf
 from typing import Any
 
+import numpy as np
+
 from qgate.judge.arms import FLOOR, Arms, Bools, Scope, by_label, slice_of
 from qgate.judge.criteria import BASELINE_FLOOR, Support, metric_of
 from qgate.judge.harms import Harms, read
@@ -25,6 +27,8 @@ MEAN_TOKEN_METRICS: Mapping[str, tuple[Callable[[TokenTable], Floats], Support]]
     "probability_drop": (lambda tokens: tokens.drop, Support(-1, 1, open=True)),
     "perplexity_increase": (lambda tokens: tokens.log_drop, Support(-inf, inf, open=True)),
 }
+LEAST_COVERED = 0.5
+"""Share of the baseline's probability that must be compared token by token for a bound on KL to pass anything."""
 KL_QUANTILES = {"kl_p95": 0.95, "kl_p99": 0.99, "kl_p999": 0.999}
 
 
@@ -189,13 +193,27 @@ def _measure_tokens(case: Case, criterion: Criterion, arm: str) -> Measured:
         found = estimate(of_tokens(tokens, harms(tokens), inside, support), case.alpha, case.draws)
     if criterion.metric == "perplexity_increase":
         found = _as_ratio(found)
-    details = {"num_not_finite": tokens.num_not_finite} if tokens.num_not_finite else {}
     return Measured(
         estimate=found,
         num_missing=tokens.num_expected - len(tokens.rows),
         num_expected=tokens.num_expected,
-        details=details,
+        details=_scored(tokens, inside[tokens.answer], criterion.metric),
     )
+
+
+def _scored(tokens: TokenTable, inside: Bools, metric: str) -> dict[str, Any]:
+    """Of the positions bool[T] in scope: how many there are where some are no numbers, and how loose a loose KL is."""
+    details: dict[str, Any] = {}
+    if num_not_finite := int((np.isnan(tokens.log_drop) | np.isnan(tokens.kl))[inside].sum()):
+        details = {
+            "num_not_finite": num_not_finite,
+            "num_lost": int(np.isnan(tokens.log_drop[inside]).sum()),
+            "num_positions": int(inside.sum()),
+        }
+    if metric in {"kl_mean", *KL_QUANTILES} and inside.any():
+        covered = float(np.nanmean(tokens.covered[inside]))
+        details |= {"covered": covered} if covered < LEAST_COVERED else {}
+    return details
 
 
 def _as_ratio(found: Estimate) -> Estimate:

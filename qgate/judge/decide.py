@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import inf
 
 from qgate.judge.arms import Scope
-from qgate.judge.compare import KL_QUANTILES, Measured, support_of
+from qgate.judge.compare import KL_QUANTILES, LEAST_COVERED, Measured, support_of
 from qgate.judge.criteria import BASELINE_FLOOR
 from qgate.judge.power import further_items
 from qgate.judge.quantiles import fewest_to_bound
@@ -63,6 +63,7 @@ def decide(
     judged = (
         _floor_unknown(found, floor)
         or _floor_fails(criterion, floor)
+        or _not_finite(found, floor)
         or _missing(criterion, found)
         or _void(criterion, found, statistics, draws)
         or _nothing_measured(found)
@@ -102,7 +103,19 @@ def scope_text(criterion: Criterion) -> str:
 def _nothing_measured(found: Measured) -> Judged | None:
     if found.estimate.value is not None:
         return None
+    if lost := found.details.get("num_not_finite"):
+        return Judged(Verdict.INCONCLUSIVE, f"none of {lost} token scores is a finite number")
     return Judged(Verdict.INCONCLUSIVE, "nothing in scope: no answers or token scores to judge by")
+
+
+def _not_finite(found: Measured, floor: Measured | None) -> Judged | None:
+    """FAIL where the variant has no number for many tokens to which the baseline, asked again, gives one each time."""
+    lost, scored = found.details.get("num_lost", 0), found.details.get("num_positions", 0)
+    if lost <= MOST_MISSING * scored or floor is None or floor.details.get("num_lost"):
+        return None
+    return Judged(
+        Verdict.FAIL, f"{lost} of {scored} token scores are not finite numbers (NaN logits); all the baseline's are"
+    )
 
 
 def _missing(criterion: Criterion, found: Measured) -> Judged | None:
@@ -216,6 +229,12 @@ def _doubt(criterion: Criterion, found: Measured, statistics: Statistics, draws:
     """Why a bound within the margin is not yet a PASS."""
     if found.details.get("num_not_finite"):
         return Judged(Verdict.INCONCLUSIVE, f"{found.details['num_not_finite']} token scores are not finite numbers")
+    if (covered := found.details.get("covered")) is not None:
+        return Judged(
+            Verdict.INCONCLUSIVE,
+            f"{_name(criterion, found)} {_show(criterion, found.estimate.value)} is the bound from {percent(covered)} of the "
+            f"baseline's probability, too little to pass by (at least {percent(LEAST_COVERED)}): keep more of it (`top_k`)",
+        )
     room, needed = _room(criterion, found, statistics, draws)
     if room.low <= needed and criterion.metric in RISE_METRICS:
         return Judged(Verdict.INCONCLUSIVE, _no_room(criterion, found))

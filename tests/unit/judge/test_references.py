@@ -99,11 +99,11 @@ def test_a_baseline_that_does_not_repeat_itself_is_too_noisy() -> None:
     assert "the baseline against itself has mean KL of the references" in found.reason
 
 
-def changed(evidence: Evidence, how: Callable[[TokenScores], TokenScores], *arms: str) -> Evidence:
-    """The evidence with one right answer in ten changed in these arms."""
-    scores = {name: dict(each) for name, each in evidence.reference_scores.items()}
+def changed(evidence: Evidence, how: Callable[[TokenScores], TokenScores], *arms: str, each: int = 10) -> Evidence:
+    """The evidence with one right answer in `each` changed in these arms."""
+    scores = {name: dict(found) for name, found in evidence.reference_scores.items()}
     for name in arms:
-        for key in list(scores[name])[::10]:
+        for key in list(scores[name])[::each]:
             scores[name][key] = how(scores[name][key])
     return replace(evidence, reference_scores=scores)
 
@@ -134,13 +134,23 @@ def test_right_answers_that_nobody_can_score_are_missing_and_told() -> None:
     assert not any("other tokens" in said for said in sheet.findings)
 
 
-def test_nan_takes_a_pass_away_and_is_told() -> None:
-    def nan(scores: TokenScores) -> TokenScores:
-        return replace(scores, logprobs=np.full_like(scores.logprobs, np.nan))
+def nan(scores: TokenScores) -> TokenScores:
+    return replace(scores, logprobs=np.full_like(scores.logprobs, np.nan))
 
-    found, sheet = judged(changed(made({}), nan, "w8a8"))
+
+def test_one_nan_takes_a_pass_away_and_is_told() -> None:
+    found, sheet = judged(changed(made({}), nan, "w8a8", each=NUM_ITEMS))
     assert found.verdict is Verdict.INCONCLUSIVE
-    assert "w8a8 gave 60 token scores of right answers that are not finite numbers." in sheet.findings
+    assert "w8a8 gave 5 token scores of right answers that are not finite numbers." in sheet.findings
+
+
+@pytest.mark.parametrize("each", [10, 1])
+def test_a_variant_that_has_no_number_where_the_baseline_has_one_each_time_fails(each: int) -> None:
+    found, _ = judged(changed(made({}), nan, "w8a8", each=each))
+    assert found.verdict is Verdict.FAIL
+    assert found.reason.startswith(f"{600 // each} of 600 token scores are not finite numbers")
+    both, _ = judged(changed(made({}), nan, "w8a8", "baseline#1", each=each))
+    assert both.verdict is not Verdict.FAIL, "the engine may be what gives none"
 
 
 def test_without_scores_of_right_answers_nothing_is_passed() -> None:

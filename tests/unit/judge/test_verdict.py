@@ -357,13 +357,13 @@ def test_twins_of_an_item_are_one_item():
     assert (result.estimate.num_items, result.estimate.num_pairs) == (50, 200)
 
 
-def with_tokens(num_items: int, noise: float, bad=None):
+def with_tokens(num_items: int, noise: float, bad=None, *, spread: float = 3.0, vocabulary: int = 30):
     generator = np.random.default_rng(0)
     base = [[1.0]] * num_items
     made = evidence(base, {"w8a8": base})
     arms = {"baseline": {}, "baseline#1": {}, "w8a8": {}}
     for here in (each for each in made.rows if each.variant == "baseline" and each.replicate == 0):
-        logits = generator.normal(0, 3, (12, 30))
+        logits = generator.normal(0, spread, (12, vocabulary))
         ids = logits.argmax(-1)  # as a greedy baseline writes
         for name, extra in (("baseline", 0.0), ("baseline#1", 0.0), ("w8a8", noise)):
             scored = token_scores(here, logits + generator.normal(0, 1, logits.shape) * extra, ids)
@@ -425,6 +425,17 @@ def test_a_single_score_that_is_not_finite_takes_a_pass_away(bad):
     sheet = judge(with_tokens(100, 0.01, bad), recipe([{"metric": "kl_mean", "margin": 0.5}]), "run")
     assert criterion(sheet).verdict is Verdict.INCONCLUSIVE
     assert any("not finite" in each for each in sheet.findings)
+
+
+def test_a_bound_on_kl_from_little_of_the_probability_passes_nothing():
+    flat = with_tokens(100, 0.1, spread=0.1, vocabulary=2_000)
+    found = criterion(judge(flat, recipe([{"metric": "kl_mean", "margin": 0.5}]), "run"))
+    assert found.estimate.high < 0.5
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reason.startswith("mean KL 0.0")
+    assert "is the bound from 0." in found.reason
+    other = criterion(judge(flat, recipe([{"metric": "probability_drop", "margin": 0.5}]), "run"))
+    assert other.verdict is Verdict.PASS
 
 
 def test_token_criteria_without_token_scores_are_inconclusive():

@@ -57,7 +57,8 @@ def check(facts: Facts, baseline: Facts | None) -> Iterator[Finding]:
 
 
 def _against(facts: Facts, baseline: Facts) -> Iterator[Finding]:
-    wanted = [name for name in baseline.headers if not BUFFERS.search(name) and not _is_elsewhere(name, facts)]
+    kinds = {_kind(name) for name in facts.headers if ".experts." in name}
+    wanted = [name for name in baseline.headers if not BUFFERS.search(name) and not _is_elsewhere(name, facts, kinds)]
     missing = [name for name in wanted if not _is_there(name, facts)]
     if len(missing) > (1 - QUORUM) * len(wanted):
         yield TENSOR_NAMES_DIFFER.at(missing, f"{len(missing)} of the baseline's {len(wanted)} tensors are not here")
@@ -79,17 +80,20 @@ def _only_scales(module: str, facts: Facts) -> bool:
     return any(f"{module}.{name}" in facts.headers for name in COMPANIONS)
 
 
-def _is_elsewhere(name: str, facts: Facts) -> bool:
-    """A tied head that only one of both stores; experts that are stacked in one of both."""
+def _is_elsewhere(name: str, facts: Facts, kinds: set[str]) -> bool:
+    """A tied head that only one of both stores; experts that are stacked, or have other names, in one of both."""
     if name.endswith("lm_head.weight"):
         return True  # asked by the vocabulary's check, which knows whether it is tied
     place, layers = IN_LAYER.match(name), facts.text_config.get("num_hidden_layers")
     if place is not None and isinstance(layers, int) and int(place[2]) >= layers:
         return True  # a layer that predicts further tokens, which serving leaves out
-    experts, is_single = EXPERTS.match(name), EXPERT.search(name) is not None
-    return experts is not None and any(
-        key.startswith(experts[1]) and (EXPERT.search(key) is not None) is not is_single for key in facts.headers
-    )
+    experts = EXPERTS.match(name)
+    return experts is not None and _kind(name) not in kinds and any(kind.startswith(experts[1]) for kind in kinds)
+
+
+def _kind(name: str) -> str:
+    """An expert's module, whichever expert of its layer."""
+    return EXPERT.sub(".experts.*.", name.rpartition(".")[0])
 
 
 def _shapes(facts: Facts, baseline: Facts) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ Floats = NDArray[np.float32]
 
 def norm_weights(side: Survey, name: str) -> Floats:
     """As float32, [columns of the layers that it feeds]."""
-    return side.data.floats(name) + np.float32(offset(side.facts.config))
+    return side.data.floats(name) + np.float32(offset(side.facts.text_config))
 
 
 def both_norms(module: str, mine: Survey, theirs: Survey) -> tuple[Floats, Floats] | None:

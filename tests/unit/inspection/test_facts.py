@@ -13,6 +13,7 @@ from qgate.inspection import (
     kv_cache,
     membership,
     misfits,
+    norms,
     scales,
     template,
     tokenizer,
@@ -79,7 +80,9 @@ def test_a_tied_output_layer_may_be_ignored_under_any_path(ignored: list[str], f
 def test_stacked_experts_of_one_side_are_not_missing() -> None:
     stacked = facts({"model.layers.0.mlp.experts.gate_up_proj.weight": header(8, 64), "model.norm.weight": header(8)})
     apart = facts({"model.layers.0.mlp.experts.0.up_proj.weight": header(64, 8), "model.norm.weight": header(8)})
-    assert codes(completeness.check(apart, stacked)) == []
+    other = facts({"model.layers.0.mlp.experts.0.w3.weight": header(64, 8), "model.norm.weight": header(8)})
+    for mine, theirs in ((apart, stacked), (stacked, apart), (apart, other)):
+        assert codes(completeness.check(mine, theirs)) == []
 
 
 def test_an_expert_that_is_gone_is_missing_with_and_without_a_baseline() -> None:
@@ -240,6 +243,25 @@ def test_tokens_beyond_the_embedding_that_the_baseline_has_too_are_its_own() -> 
 
     assert codes(vocabulary.check(made(10), made(10))) == []
     assert codes(vocabulary.check(made(10, 11), made(10))) == ["vocabulary-beyond-embedding"]
+
+
+@pytest.mark.parametrize(
+    ("name", "feeds", "is_moved"),
+    [
+        ("model.layers.0.mlp.gate.weight", "post_attention_layernorm", False),
+        ("model.layers.0.block_sparse_moe.gate.weight", "post_attention_layernorm", False),
+        ("model.layers.0.linear_attn.in_proj_ba.weight", "input_layernorm", False),
+        ("model.layers.0.self_attn.q_proj.bias", "input_layernorm", False),
+        ("model.layers.0.self_attn.v_proj.bias", "input_layernorm", True),
+        ("model.layers.0.self_attn.kv_a_layernorm.weight", None, True),
+        ("model.layers.0.self_attn.q_norm.weight", None, False),
+        ("model.layers.0.self_attn.o_proj.weight", None, False),
+    ],
+)
+def test_norms_and_what_they_feed(name: str, feeds: str | None, is_moved: bool) -> None:
+    before = list(norms.norms_before(name.rpartition(".")[0]))
+    assert before == [] if feeds is None else f"model.layers.0.{feeds}.weight" in before
+    assert norms.is_scaled(name) is is_moved
 
 
 PLAIN: dict[str, Any] = {"model_type": "qwen3", "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}

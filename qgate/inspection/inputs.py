@@ -20,7 +20,8 @@ from qgate.schemas.inspection import Finding
 INPUT_SCALE_FOREIGN = Code(
     "input-scale-foreign",
     WARNING,
-    breaks="the scale was calibrated on another layer's inputs: this one's are clipped, or rounded too coarsely",
+    breaks="the scale was calibrated on other inputs, another layer's or those before SmoothQuant moved scales: this "
+    "layer's are clipped, or rounded too coarsely",
     fix="take the input scales from the run that made the checkpoint, or calibrate anew",
 )
 

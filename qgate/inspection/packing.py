@@ -110,6 +110,8 @@ def _scale_shapes(layer: Layer) -> tuple[Shape, ...]:
 def _inputs(layer: Layer) -> Iterator[Expected]:
     if layer.scheme.has_static_input:
         yield Expected("input_scale", ((1,), (), (1, 1)), SCALES, other_name="activation_scale")
+    if layer.scheme.has_input_zero_point:
+        yield Expected("input_zero_point", ((1,), (), (1, 1)), INTEGERS | {"I8"})
 
 
 def _fp8(layer: Layer) -> Iterator[Expected]:

@@ -37,6 +37,7 @@ class Scheme:
     """`group` where columns of one group lie apart (act-order with g_idx), `static` where their order was undone."""
     input_bits: int | None = None
     has_static_input: bool = False
+    has_input_zero_point: bool = False
 
     @property
     def pack_factor(self) -> int:
@@ -148,6 +149,7 @@ def _of_group(group: Mapping[str, Any], whole_format: str) -> Scheme | None:
         order=ORDERS.get(str(weights.get("actorder"))),
         input_bits=_integer(inputs.get("num_bits"), 8) if inputs else None,
         has_static_input=bool(inputs) and not inputs.get("dynamic"),
+        has_input_zero_point=inputs.get("symmetric") is False and not inputs.get("dynamic"),
     )
 
 

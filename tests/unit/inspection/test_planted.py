@@ -264,6 +264,15 @@ def rolled(name: str, axis: int) -> Plant:
     return plant
 
 
+def with_asymmetric_inputs(opened: Opened) -> None:
+    for name in [each for each in opened.arrays if each.endswith(".weight_scale")]:
+        module = name.removesuffix(".weight_scale")
+        opened.set(f"{module}.input_scale", np.full(1, 0.02, np.float16))
+        opened.set(f"{module}.input_zero_point", np.full(1, 3, np.int8))
+    inputs = {"num_bits": 8, "type": "int", "symmetric": False, "strategy": "tensor", "dynamic": False}
+    opened.config(quantization_config__config_groups__group_0__input_activations=inputs)
+
+
 def inputs_of_down_proj(opened: Opened) -> None:
     """An MLP's input scales the other way round."""
     inner, outer = (opened.arrays[f"model.layers.0.mlp.{name}.input_scale"].copy() for name in ("up_proj", "down_proj"))
@@ -537,6 +546,7 @@ FAULTS = [
     Fault("input-scale-foreign", "float-quantized-static", scaled(f"{K}.input_scale", 1.5), is_compared=False),
     Fault("input-scale-foreign", "float-quantized-static", swapped(f"{Q}.input_scale", f"{OUT}.input_scale")),
     Fault("input-scale-foreign", "float-quantized-static", inputs_of_down_proj),
+    Fault("input-scale-foreign", "float-quantized-static", scaled(f"{NORM}.weight", 0.3), is_compared=False),
     Fault("kv-scale-missing", "float-quantized-static", drop("model.layers.1.self_attn.k_scale")),
     Fault("kv-scale-missing", "int-quantized", config(quantization_config__kv_cache_scheme=CACHE)),
     Fault("kv-scale-uncalibrated", "float-quantized-static", kv_scales(1.0)),
@@ -699,6 +709,7 @@ HARMLESS: dict[str, tuple[str, Plant]] = {
     "a quantized model in two forms": (
         "float-quantized", both(beside_consolidated, change("params.json", quantization=FP8_OF_MISTRAL)),
     ),
+    "inputs with a zero point": ("int-quantized", with_asymmetric_inputs),
     "FP8 scales under transformers' names": ("float-quantized-static", in_transformers_words),
     "a cast that the baseline has too": ("gptq-v1", in_both_casts),
     "an adapter's config beside": ("gptq-v1", lambda o: (o.folder / "adapter_config.json").write_text("{}") and None),

@@ -24,7 +24,7 @@ from qgate.judge import file_swap
 from qgate.judge.asks import Ask, Factor, as_filed
 from qgate.judge.attribution import attribute
 from qgate.judge.case import Case
-from qgate.judge.effects import wanted_as_filed
+from qgate.judge.effects import Count, wanted_as_filed, wanted_changed
 from qgate.judge.recognise import Recogniser, filed_answer, recogniser
 from qgate.judge.request_body import filled, left_out, limit_for
 from qgate.judge.suspects import suspicions
@@ -84,6 +84,7 @@ def run(loaded: LoadedIncident, folder: Path, store: Store, watcher: Watcher, wi
         minimal: Minimised | None = None
         arms: tuple[Experiment, ...] = ()
         if filed.failures >= FEWEST_FAILURES:
+            isolate.of_the_seeds(lab)
             isolate.of_the_request(lab, incident, "candidate")
             minimal, arms = _in_both(lab, incident, _minimised(lab, wishes))
             _isolate(lab, loaded, differences, folder, store, wishes)
@@ -165,7 +166,8 @@ def _minimal(lab: Lab, arm: Arm, minimal: Minimised | None) -> tuple[Experiment,
     if minimal is None or not minimal.verified:
         return ()
     factor = Factor("minimal", "asked the minimal request", "", lab.other(minimal.body, arm))
-    found = lab.run(factor, lab.sides.setups[arm], isolate.REQUEST)
+    filed = lab.filed or Count(0, 0)
+    found = lab.run(factor, lab.sides.setups[arm], isolate.REQUEST, lambda count: wanted_changed(count, filed))
     lab.experiments.remove(found)
     return (found,)
 

@@ -27,6 +27,8 @@ class Ask:
     in_flight: int = 1
     one_seed: bool = False
     """Whether every try has the filed seed."""
+    seeds: tuple[int, ...] = ()
+    """The only seeds that are sent, in turn; none: the filed one, then others."""
     logprobs: bool = False
     again: bool = False
     """Whether answers of the same request that were given before do not count."""
@@ -35,6 +37,7 @@ class Ask:
     def key(self) -> str:
         """Content key: what decides the answers beside what serves it and a try's number."""
         said = {"body": self.body, "in_flight": self.in_flight, "one_seed": self.one_seed, "logprobs": self.logprobs}
+        said |= {"seeds": self.seeds} if self.seeds else {}
         return content_key(said | ({"again": True} if self.again else {}))
 
     @property
@@ -43,7 +46,9 @@ class Ask:
         return sampling_of(self.body, 0).temperature
 
     def seed(self, number: int) -> int:
-        """Seed of the try of this number: the filed one first, then 1, 2, 3, …"""
+        """Seed of the try of this number: the filed one first, then 1, 2, 3, …; or one of `seeds`."""
+        if self.seeds:
+            return self.seeds[number % len(self.seeds)]
         filed = self.body.get("seed")
         filed = filed if isinstance(filed, int) else 0
         return filed if self.one_seed or number == 0 else number if number != filed else 0
@@ -75,6 +80,14 @@ def once_more(ask: Ask) -> Factor:
     """As filed at the end: what took the failure away shows nothing where it does not come back."""
     change = "as filed, once more at the end"
     return Factor(factors.AGAIN, change, "a server that changed meanwhile", replace(ask, again=True))
+
+
+def failed_again(ask: Ask, seeds: tuple[int, ...]) -> Factor:
+    """As filed, only with seeds that failed: whether it is a matter of the seed, or comes and goes."""
+    change = "as filed, the seeds that failed once more"
+    return Factor(
+        factors.FAILED_AGAIN, change, "a matter of the seed from noise", replace(ask, seeds=seeds, again=True)
+    )
 
 
 def cheap_factors(ask: Ask, own_defaults: Mapping[str, Any]) -> Iterator[Factor]:

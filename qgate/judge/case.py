@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from qgate.judge.effects import Count, is_whole
+from qgate.judge.effects import WHOLE_SHARE, Count, is_whole
 from qgate.judge.factors import ALL_LEVERS, AS_FILED, CONFIGURATION, LEVER, NAN, OWN_DTYPE, TEMPLATE, WIDE, excludes
 from qgate.schemas.repro import Arm, Effect, Experiment, FileDifference
 
@@ -62,6 +62,8 @@ class Case:
 
     def is_whole(self, found: Experiment) -> bool:
         """Whether an experiment left the larger part of the failures for sure."""
+        if found.of_failed:
+            return Count(found.failures, found.tries).low > WHOLE_SHARE
         filed = self.by_key[AS_FILED, "candidate"]
         return is_whole(Count(found.failures, found.tries), Count(filed.failures, filed.tries))
 
@@ -91,7 +93,7 @@ class Case:
         filed = self.by_key[AS_FILED, "candidate"]
         rate = Count(filed.failures, filed.tries).rate
         kept = [
-            (each, min(1.0, Count(each.failures, each.tries).low / rate))
+            (each, min(1.0, Count(each.failures, each.tries).low / (1.0 if each.of_failed else rate)))
             for each in self.by_key.values()
             if excludes(each.factor, each.arm) and self.effect(each.factor, each.arm) == "kept"
         ]
@@ -123,4 +125,10 @@ class Case:
 def told(found: Experiment) -> str:
     """An experiment in one clause."""
     who = "the unquantized model" if found.arm == "baseline" else "the candidate"
-    return f"{who} {found.change}: {found.failures} of {found.tries} fail"
+    return f"{who} {found.change}: {told_count(found)}"
+
+
+def told_count(found: Experiment) -> str:
+    """Its failures, and of what."""
+    tries = f"the {found.tries} seeds that failed as filed" if found.of_failed else str(found.tries)
+    return f"{found.failures} of {tries} fail"

@@ -16,8 +16,10 @@ from scipy.stats import fisher_exact
 
 ALPHA = 0.01
 """Error of one comparison. An incident makes about ten, so that at most a tenth of incidents sees a fall that is none."""
-ROUNDS = (8, 16, 32, 64, 128, 256, 512)
+ROUNDS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 """Tries after which is looked whether it is clear."""
+FEW_TRIES = ROUNDS[-3]
+"""Tries after which a comparison with too few failures is given up: more would not make it clear."""
 CONFIDENCE = 0.95
 ENOUGH_FAILURES = 8
 """Failures that reproduce an incident clearly: its rate is then known within a factor of about two."""
@@ -27,6 +29,9 @@ PART_TRIES = ROUNDS[3]
 """Tries from which on a fall that is neither is one of a part of the failures."""
 WHOLE_SHARE = 0.5
 """Kept whole: above half of it for sure, so that no other cause does the larger part."""
+
+RARE = 0.1
+"""Rate below which a change is tried on the seeds that failed first."""
 
 Effect = Literal["kept", "less", "gone", "unclear"]
 
@@ -95,9 +100,21 @@ def is_whole(changed: Count, filed: Count) -> bool:
     return effect(changed, filed) == "kept" and changed.low > WHOLE_SHARE * filed.rate
 
 
+def keeps_seeds(changed: Count) -> bool:
+    """Whether a change keeps the failure, by one try of each of some seeds that failed as filed.
+
+    Let a seed fail with f as filed and with c under the change. Seeds that failed are drawn as f, so the share of them that
+    fails under the change is E[fc] / E[f], at most E[c] / E[f], which is what is kept of the rate: a lower bound of that
+    share holds for it, however few seeds fail. The other way nothing follows: a change that only makes other random numbers
+    matter lets seeds that failed pass, and others fail.
+    """
+    return changed.low > KEPT_SHARE
+
+
 def most_tries(filed: Count) -> int:
     """Tries after which a comparison with the filed rate is given up: enough to see half of it four times over."""
-    return min(ROUNDS[-1], max(ROUNDS[1], 4 * tries_to_see(max(filed.rate, 1e-3) / 2)))
+    most = ROUNDS[-1] if filed.failures >= ENOUGH_FAILURES else FEW_TRIES
+    return min(most, max(ROUNDS[1], 4 * tries_to_see(max(filed.rate, 1e-3) / 2)))
 
 
 def next_round(tries: int) -> int:

@@ -12,7 +12,7 @@ WIDE = frozenset({"bfloat16", "float32"})
 """Arithmetics in which what overflows in float16 does not."""
 WIDENING = frozenset({f"{LEVER}bfloat16", f"{LEVER}float32"})
 """What of an engine's settings has a wider range than float16."""
-OWN_DTYPE, AGAIN = "own_dtype", "as_filed_again"
+OWN_DTYPE, AGAIN, FAILED_AGAIN = "own_dtype", "as_filed_again", "failed_again"
 
 
 def excludes(factor: str, arm: Arm) -> bool:

@@ -69,7 +69,8 @@ def failed_of(found: Experiment | None) -> str:
     if not found.tries:
         return f"no answer in {found.missing} tries"
     missing = f", {found.missing} without an answer" if found.missing else ""
-    return f"{found.failures} of {found.tries} ({found.failures / found.tries:.0%}){missing}"
+    tries = f"{found.tries} seeds that failed" if found.of_failed else str(found.tries)
+    return f"{found.failures} of {tries} ({found.failures / found.tries:.0%}){missing}"
 
 
 def refusals(report: Repro) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from qgate.judge import asks, factors, file_swap
 from qgate.judge.asks import Ask, Factor, cheap_factors, defaults_taken, ladder, with_fields
-from qgate.judge.effects import ROUNDS
+from qgate.judge.effects import ROUNDS, Count
 from qgate.levers import Lever, load_isolating
 from qgate.ports import load_engine
 from qgate.rooms.lab import Lab, Wanted
@@ -22,6 +22,21 @@ from qgate.schemas.repro import Arm, Cost
 
 REQUEST: Cost = "new request"
 RESTART: Cost = "server restart"
+
+
+def of_the_seeds(lab: Lab) -> None:
+    """Whether seeds of a rare failure fail again: where they do not, they tell nothing of a change."""
+    if not lab.failed:
+        return
+    again = asks.failed_again(lab.asks["candidate"], lab.failed)
+    found = lab.run(again, lab.sides.candidate, REQUEST)
+    names = ", ".join(map(str, lab.failed))
+    if found.effect == "kept":
+        lab.notes.append(f"a seed that failed fails again: ask with one of {names} to see it at once")
+    elif found.ran:
+        lab.notes.append(f"it comes and goes: of the seeds that failed ({names}) few fail again")
+    if found.effect != "kept":
+        lab.failed = ()
 
 
 def of_the_request(lab: Lab, incident: Incident, arm: Arm) -> None:
@@ -43,10 +58,19 @@ def of_the_request(lab: Lab, incident: Incident, arm: Arm) -> None:
 
 def _few_of(lab: Lab, factor: Factor, arm: Arm) -> Wanted | None:
     """A few tries are enough where no count decides: one seed, NaN, and an unquantized arm that does not fail."""
-    well = arm == "baseline" and (found := lab.find(factors.AS_FILED, arm)) is not None and found.effect == "gone"
-    if factor.name in {"one_seed", factors.NAN} or well:
-        return lambda count: max(count.tries, ROUNDS[0])
+    if factor.name in {"one_seed", factors.NAN} or (arm == "baseline" and _is_sound(lab)):
+        return _few
     return None
+
+
+def _few(count: Count) -> int:
+    return max(count.tries, ROUNDS[0])
+
+
+def _is_sound(lab: Lab) -> bool:
+    """Whether the unquantized model does not fail as filed."""
+    found = lab.find(factors.AS_FILED, "baseline")
+    return found is not None and found.effect == "gone"
 
 
 def has_reference(lab: Lab, incident: Incident) -> bool:
@@ -63,7 +87,13 @@ def by_reference(lab: Lab, incident: Incident) -> None:
             other = _of_reference(setup, incident)
             change = f"in the engine {other.engine.name}"
             factor = Factor(factors.REFERENCE, change, "a bad kernel from bad weights", lab.asks[arm])
-            lab.run(factor, other, RESTART)
+            lab.run(factor, other, RESTART, _few if arm == "baseline" and _is_told(lab) else None)
+
+
+def _is_told(lab: Lab) -> bool:
+    """Whether the candidate in the other engine tells enough: a sound model is asked there only whether it fails always."""
+    found = lab.find(factors.REFERENCE)
+    return found is not None and (found.effect == "gone" or found.of_failed) and _is_sound(lab)
 
 
 def _of_reference(setup: Setup, incident: Incident) -> Setup:

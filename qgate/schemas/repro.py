@@ -62,6 +62,9 @@ class Experiment(Frozen):
     failures: int = Field(default=0, ge=0)
     tries: int = Field(default=0, ge=0, description="Tries that were answered")
     missing: int = Field(default=0, ge=0, description="Tries that no answer came to")
+    of_failed: bool = Field(
+        default=False, description="Only seeds that failed as filed were asked, so the rate is that of these"
+    )
     effect: Effect | None = Field(default=None, description="Against the candidate as filed; null for itself")
     p_value: float | None = Field(default=None, description="One-sided Fisher exact test of a fall")
     low: float = Field(default=0.0, description="One-sided 95 % lower bound of the rate (Clopper-Pearson)")

@@ -221,12 +221,32 @@ def test_a_failure_of_three_in_ten(bench: Bench) -> None:
 
 
 def test_what_is_too_rare_to_compare_is_said_and_not_isolated(bench: Bench) -> None:
-    bench.plant("candidate", "fake.json", {"garble": 0.006})
-    report = bench.run(rate=0.01)
-    assert (report.experiments[0].failures, report.experiments[0].tries) == (1, 512)
-    assert "seen 1 of 512 times: too seldom" in report.notes[0]
+    report = bench.run(bench.incident(candidate={"options": {"bad_kernel": 0.0089}}))
+    assert (report.experiments[0].failures, report.experiments[0].tries) == (1, 232)
+    assert "seen 1 of 232 times: too seldom" in report.notes[0]
     assert report.attribution.cause == "undetermined"
     assert len(report.experiments) == 1
+
+
+def test_what_keeps_a_rare_failure_is_seen_by_the_seeds_that_failed(bench: Bench) -> None:
+    bench.plant("candidate", "fake.json", {"garble": 0.03})
+    report = bench.run(rate=0.03)
+    is_certain(report, "weights")
+    by_seeds = {(each.factor, each.arm): each for each in report.experiments if each.of_failed}
+    assert {("failed_again", "candidate"), ("reference_engine", "candidate")} < by_seeds.keys()
+    assert all(each.failures == each.tries <= 8 and each.effect == "kept" for each in by_seeds.values())
+    assert report.find("as_filed", "baseline").tries > 64  # type: ignore[union-attr]
+    assert report.notes[0].startswith("a seed that failed fails again: ask with one of ")
+    told = {each.cause: each.because for each in report.attribution.suspicions}
+    assert "fake: 8 of the 8 seeds that failed as filed fail" in told["kernel_or_engine"]
+
+
+def test_seeds_of_a_rare_failure_that_comes_and_goes_tell_nothing(bench: Bench) -> None:
+    report = bench.run(bench.incident(candidate={"options": {"race": 0.06}}, concurrency=8), rate=0.06)
+    is_certain(report, "nondeterminism_under_load")
+    (again,) = [each for each in report.experiments if each.of_failed]
+    assert (again.factor, again.effect) == ("failed_again", "unclear")
+    assert report.notes[0].startswith("it comes and goes: ")
 
 
 @pytest.mark.parametrize(("rate", "tries", "excluded"), [(None, 29, 0.0981), (0.01, 299, 0.00997)])

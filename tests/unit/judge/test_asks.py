@@ -159,3 +159,9 @@ def user(*said: str) -> dict[str, Any]:
 )
 def test_the_start_of_what_was_asked_is_on_one_line(body: dict[str, Any], start: str) -> None:
     assert opening(body) == start
+
+
+def test_seeds_that_are_named_are_sent_in_turn_and_are_part_of_the_key() -> None:
+    ask = Ask(FULL, seeds=(7, 9))
+    assert [ask.seed(number) for number in range(4)] == [7, 9, 7, 9]
+    assert ask.key not in {Ask(FULL).key, Ask(FULL, seeds=(9, 7)).key}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from qgate.judge.effects import (
     Count,
     effect,
     is_whole,
+    keeps_seeds,
     most_tries,
     p_of_fall,
     tries_to_see,
@@ -113,6 +116,13 @@ def _in_rounds(rng: np.random.Generator, rate: float, filed: Count) -> str:
         if found != "unclear" or tries >= most_tries(filed):
             break
     return found
+
+
+@pytest.mark.parametrize("num", range(1, 9))
+def test_seeds_seldom_keep_a_failure_of_which_a_quarter_is_kept(num: int) -> None:
+    said = [failures for failures in range(num + 1) if keeps_seeds(Count(failures, num))]
+    assert sum(comb(num, each) * 0.25**each * 0.75 ** (num - each) for each in said) <= 0.05
+    assert bool(said) == (num >= 3)
 
 
 def test_a_fall_that_leaves_a_part_is_asked_until_it_is_clear_that_it_does() -> None:

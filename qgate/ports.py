@@ -193,6 +193,14 @@ class Repeatable(Protocol):
         """Whether they are there in `tool`."""
 
 
+@runtime_checkable
+class Attached(Protocol):
+    """An engine that starts nothing: who answers is who its options name, whatever the checkpoint is."""
+
+    def asked(self, options: BaseModel) -> tuple[str, str | None]:
+        """The server's address, and the name that is asked for there; None: the only one that it serves."""
+
+
 Scorer = Callable[[str, dict[str, Any], str], float]
 """(answer text, arguments, language) → score in [0, 1]. Pure. Malformed answers score 0; bad arguments: ValueError."""
 

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
-from pydantic import Field, field_validator
+from pydantic import BaseModel, Field, field_validator
 
 from qgate.engines.dialogue import Dialogue
 from qgate.errors import EngineError, StartError
@@ -96,6 +96,11 @@ class OpenAiEngine:
     def device(self, tool: Tool) -> str:
         """What is known of a server that somebody else runs."""
         return "remote"
+
+    def asked(self, options: BaseModel) -> tuple[str, str | None]:
+        """Whom these options ask."""
+        known = OpenAiOptions.model_validate(options.model_dump())
+        return known.base_url, known.model
 
     @contextmanager
     def open(self, job: ServeJob) -> Iterator[Session]:

@@ -28,6 +28,7 @@ from qgate.plan import EngineIdentity, Plan, plan
 from qgate.ports import NO_TOOL, Engine, Repeatable, Scorer, ServeJob, Sized, Tool, Watcher, load_engine
 from qgate.rooms import calibration
 from qgate.rooms.arms import Bench, Serving
+from qgate.rooms.attached import check_servers
 from qgate.rooms.berths import Berths
 from qgate.rooms.obtain import Shelf
 from qgate.schemas.answers import GenerateRequest, ScoreRequest
@@ -162,6 +163,7 @@ def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher, find_tool: Fi
     recipe = loaded.recipe
     calibration.check_files(recipe.variants.values())
     engine = load_engine(recipe.engine.name)
+    check_servers(loaded, engine)
     spec = recipe.engine.env or engine.lock
     tool = NO_TOOL if spec is None else find_tool(spec)
     if recipe.engine.determinism == "repeatable":

@@ -17,7 +17,7 @@ from qgate.rooms import calibration
 from qgate.schemas.recipe import HubSource
 from tests.http_stub import HttpStub, Request
 from tests.unit.sizing import models
-from tests.unit.tiny_checkpoint import write_checkpoint
+from tests.unit.tiny_checkpoint import PLAIN, write_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
@@ -147,8 +147,10 @@ def test_attached_servers_are_each_asked_for_their_own_checkpoint(
 ) -> None:
     monkeypatch.setenv("QGATE_HOME", str(tmp_path / "home"))
     written = yaml.safe_load((ROOT / "recipes" / "running-server.yaml").read_text(encoding="utf-8"))
-    write_checkpoint(tmp_path / "models" / "chat-7b")
-    write_checkpoint(tmp_path / "models" / "chat-7b-w8a8")
+    norms = ("input_layernorm", "post_attention_layernorm")
+    whole = PLAIN | {f"model.layers.0.{norm}.weight": ("F16", (96,)) for norm in norms}
+    for name in ("chat-7b", "chat-7b-w8a8"):
+        write_checkpoint(tmp_path / "models" / name, whole)
     with HttpStub(some_server) as first, HttpStub(some_server) as second:
         written["engine"]["options"]["base_url"] = f"{first.url}/v1"
         written["variants"]["w8a8"] |= {"engine_args": {"base_url": f"{second.url}/v1"}, "precision": "W8A8"}

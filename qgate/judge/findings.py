@@ -173,7 +173,7 @@ def _figures(rows: Sequence[Row]) -> dict[str, Any]:
     for row in rows:
         scores[row.evalset].append(score(row))
     defects = Counter(name for row in rows for name in all_defects(row))
-    written = [row for row in rows if row.written]
+    written = [row for row in rows if row.written and came(row)]
     return {
         "num_answers": len(rows),
         "mean_score": _mean(score(row) for row in rows),

@@ -64,7 +64,13 @@ def _chart(cost: _Cost, names: Mapping[str, str], sheet: VerdictSheet) -> Chart:
 def _drawing(cost: _Cost, points: list[dict[str, Any]], shown: Mapping[str, str]) -> dict[str, Any]:
     scale = {"zero": False, "padding": 30}
     places = {
-        "x": {"field": "x", "type": "quantitative", "title": cost.title, "scale": scale, "axis": {"tickCount": 6}},
+        "x": {
+            "field": "x",
+            "type": "quantitative",
+            "title": cost.title,
+            "axis": {"tickCount": 6, "format": ",.4~r"},
+            "scale": scale,
+        },
         "y": {
             "field": "score",
             "type": "quantitative",

@@ -107,12 +107,16 @@ class Detail {
   side(name, facts, parts, className, hits) {
     const { answers } = this;
     const box = make("div");
-    const said = facts ? `score ${score(facts.score)} · ${facts.tokens ?? "—"} tokens · ${ending(answers.word(facts.finish) ?? answers.word(facts.status))}` : "not there";
+    const said = facts ? `score ${score(facts.score)} · ${facts.tokens ?? "—"} tokens · ${ending(answers.word(facts.finish) ?? answers.word(facts.status).split(":")[0])}` : "not there";
     const title = make("h4");
     appendVisible(title, oneLine(`${name} · ${said}`));
     const text = make("div", "said");
     text.dir = "auto";
-    if (parts === null) text.append(make("span", "none", facts ? `no answer (${answers.word(facts.status)})` : "the baseline has no answer"));
+    if (parts === null) {
+      const none = make("span", "none");
+      appendVisible(none, oneLine(facts ? `no answer (${answers.word(facts.status)})` : "the baseline has no answer"));
+      text.append(none);
+    }
     else if (!parts.length || (parts.length === 1 && parts[0][0] === "")) text.append(make("span", "none", "empty"));
     else this.fill(text, parts, className, hits);
     box.append(title, text);

@@ -244,6 +244,19 @@ def test_why_answers_did_not_come_is_told_with_the_commonest_reason():
     assert {example.where for example in sheet.examples} == {f"no answer: error: {each}" for each in said.values()}
 
 
+def test_answers_that_did_not_come_are_no_sound_ones_in_the_summary():
+    base = scores(100, 0.8)
+    made = evidence(base, {"w8a8": [[None]] * 60 + list(base[60:]), "dead": [[None]] * 100})
+    loop = (DefectHit(name="repetition_loop"),)
+    rows = tuple(
+        dataclasses.replace(each, defects=loop) if each.variant == "w8a8" and each.status == "ok" else each
+        for each in made.rows
+    )
+    found = judge(dataclasses.replace(made, rows=rows), recipe([SCORE], ["w8a8", "dead"]), "run").summary
+    assert (found["baseline"]["defect_share"], found["w8a8"]["defect_share"]) == (0.0, 1.0)
+    assert (found["dead"]["defect_share"], found["dead"]["median_latency_s"]) == (None, None)
+
+
 def test_an_engine_noisier_than_the_margin_makes_the_criterion_invalid():
     base = scores(300, 0.8)
     made = evidence(base, {"w8a8": base}, floor=damaged(base, 0.3))

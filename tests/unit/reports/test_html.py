@@ -184,3 +184,12 @@ def test_ten_thousand_different_answers_fit():
 def test_the_embedded_library_is_the_pinned_one(name):
     data = resources.files("qgate.reports").joinpath("vendor", name).read_bytes()
     assert hashlib.sha256(data).hexdigest() == VENDORED[name]
+
+
+def test_what_no_cell_says_is_not_explained():
+    bundle = sample.bundle(20)
+    tiers = [tier for tier in bundle.sheet.tiers if all(variant.allowed for variant in tier.variants)]
+    assert tiers and len(tiers) < len(bundle.sheet.tiers)
+    everywhere = replace(bundle, sheet=bundle.sheet.model_copy(update={"tiers": tuple(tiers)}))
+    assert "does not allow this variant" in html.render(bundle)
+    assert "does not allow this variant" not in html.render(everywhere)

@@ -11,9 +11,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from qgate.inspection import (
+    blank,
     completeness,
     config,
     ends,
+    essentials,
     fields,
     group_index,
     inputs,
@@ -37,9 +39,9 @@ from qgate.inspection.codes import Code
 PAGE = Path(__file__).with_name("inspect.md")
 START, END = "<!-- findings: made by docs/make_inspect.py -->\n", "<!-- end of findings -->\n"
 PARTS: dict[str, tuple[tuple[Code, ...], ...]] = {
-    "Weight files": (shards.CODES,),
+    "Weight files": (shards.CODES, blank.CODES),
     "Which layers are quantized": (membership.CODES,),
-    "Tensors": (tensors.CODES, completeness.CODES, vocabulary.CODES),
+    "Tensors": (tensors.CODES, completeness.CODES, essentials.CODES, vocabulary.CODES),
     "Scales, zero points and groups": (
         scales.CODES,
         inputs.CODES,

@@ -41,7 +41,7 @@ IN_ANY_LAYER = re.compile(r"(^|[._])\d+([._]|$)")
 """A number in a tensor's name, whatever the architecture calls its layers."""
 EXPERTS = re.compile(r"^(.*\.experts\.)")
 QUORUM = 0.9
-"""Share of the baseline's tensors that must be found before the others count as missing."""
+"""Share of the baseline's tensors that must be found before the others count as missing, where there are other names."""
 MAIN_STACK = 0.8
 """Share of all layered tensors that the language model's layers hold at least."""
 GROUPS = (*FUSED, ("q_proj", "k_proj", "v_proj", "o_proj"), ("gate_proj", "up_proj", "down_proj"))
@@ -60,19 +60,29 @@ def _against(facts: Facts, baseline: Facts) -> Iterator[Finding]:
     kinds = {_kind(name) for name in facts.headers if ".experts." in name}
     wanted = [name for name in baseline.headers if not BUFFERS.search(name) and not _is_elsewhere(name, facts, kinds)]
     missing = [name for name in wanted if not _is_there(name, facts)]
-    if len(missing) > (1 - QUORUM) * len(wanted):
+    strange = _strange(facts, baseline)
+    if strange and len(missing) > (1 - QUORUM) * len(wanted):
         yield TENSOR_NAMES_DIFFER.at(missing, f"{len(missing)} of the baseline's {len(wanted)} tensors are not here")
         return
     if missing:
         yield TENSOR_MISSING.at(missing, "the baseline has it")
     yield from _shapes(facts, baseline)
-    yield from _extra(facts, baseline)
+    if strange:
+        yield TENSOR_UNEXPECTED.at(strange, "the baseline has nothing of that name")
+    yield from _biases(facts, baseline)
+
+
+def _strange(facts: Facts, baseline: Facts) -> list[str]:
+    modules = {name.rpartition(".")[0] for name in baseline.headers}
+    return [name for name in facts.headers if name.rpartition(".")[0] not in modules and not _is_known(name)]
 
 
 def _is_there(name: str, facts: Facts) -> bool:
     module, _, tensor = name.rpartition(".")
-    packed = (f"{module}.weight_packed", f"{module}.qweight") if tensor == "weight" else ()
-    return name in facts.headers or any(each in facts.headers for each in packed) or _only_scales(module, facts)
+    if tensor != "weight" or name in facts.headers:
+        return name in facts.headers
+    packed = (f"{module}.weight_packed", f"{module}.qweight")
+    return any(each in facts.headers for each in packed) or _only_scales(module, facts)
 
 
 def _only_scales(module: str, facts: Facts) -> bool:
@@ -110,16 +120,12 @@ def _shapes(facts: Facts, baseline: Facts) -> Iterator[Finding]:
         yield TENSOR_SHAPE.at(bad, f"it is {list(shape)}, the baseline's is {list(wanted)}")
 
 
-def _extra(facts: Facts, baseline: Facts) -> Iterator[Finding]:
+def _biases(facts: Facts, baseline: Facts) -> Iterator[Finding]:
     biases = [name for name in facts.headers if name.endswith(".bias") and name not in baseline.headers]
     biases = [
         name for name in biases if not BUFFERS.search(name) and f"{name.removesuffix('bias')}weight" in baseline.headers
     ]
     zero = {name for name in biases if (found := facts.values.get(name)) is not None and found.num_zero == found.num}
-    modules = {name.rpartition(".")[0] for name in baseline.headers}
-    strange = [name for name in facts.headers if name.rpartition(".")[0] not in modules and not _is_known(name)]
-    if strange:
-        yield TENSOR_UNEXPECTED.at(strange, "the baseline has nothing of that name")
     for code, is_zero in ((BIAS_ZERO, True), (BIAS_UNEXPECTED, False)):
         if names := [name for name in biases if (name in zero) is is_zero]:
             yield code.at(names, "the baseline has no such bias")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from qgate.inspection import (
+    blank,
     completeness,
     config,
     ends,
@@ -35,8 +36,9 @@ from qgate.schemas.inspection import Finding, KernelUse, Severity
 CODES = tuple(
     code
     for module in (
-        shards, membership, tensors, completeness, vocabulary, scales, inputs, zero_points, group_index, kv_cache, serving,
-        parallel, tokenizer, template, processor, config, misfits, ends, fields,
+        shards, blank, membership, tensors, completeness, essentials, vocabulary, scales, inputs,
+        zero_points, group_index, kv_cache, serving, parallel, tokenizer, template, processor, config, misfits, ends,
+        fields,
     )
     for code in module.CODES
 )  # fmt: skip
@@ -81,6 +83,7 @@ def _of_tensors(facts: Facts, baseline: Facts | None, layers: tuple[Layer, ...],
         yield from membership.check(facts)
     if is_read:
         yield from tensors.check(facts, layers)
+    yield from blank.check(facts, baseline)
     yield from completeness.check(facts, baseline)
     yield from vocabulary.check(facts, baseline)
     if baseline is None:

@@ -98,6 +98,8 @@ class Facts:
     """By tensor of zero points: how many there are of each value, unpacked."""
     group_indices: Mapping[str, GroupIndex] = field(default_factory=dict)
     """By `g_idx`."""
+    blank: frozenset[str] = frozenset()
+    """Matrices of weights with nothing but zero bytes in their middle."""
     integers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Contents of small integer tensors (`weight_shape`)."""
 

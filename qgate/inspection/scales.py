@@ -39,7 +39,7 @@ WEIGHTS_NOT_FINITE = Code(
 FUSED_SCALES_DIFFER = Code(
     "fused-scales-differ",
     WARNING,
-    breaks="vLLM requantizes fused layers to the largest scale: the layers with small ones lose bits",
+    breaks="vLLM takes the largest scale for fused layers: those with small ones lose bits, and with NVFP4 their size",
     fix="quantize with a scale per channel, or with one shared by the fused layers",
 )
 EXPERT_UNREACHED = Code(
@@ -63,6 +63,8 @@ SCALE = re.compile(
 INPUT_SCALE = ".input_scale"
 FUSED_RATIO = 16.0
 """Scales of fused FP8 layers this far apart cost the smaller one four of its binary places below the largest value."""
+GLOBAL_RATIO = 1.01
+"""NVFP4's global scales are one for fused layers: vLLM decodes all of them with the largest."""
 UNREACHED_RATIO = 1000.0
 """An expert's input scale so far below its siblings' median was set by no token."""
 
@@ -90,13 +92,19 @@ def _where(code: Code, values: dict[str, Values], count: Callable[[Values], int]
 
 
 def _fused(facts: Facts, layers: Sequence[Layer]) -> Iterator[Finding]:
-    """Per-tensor scales of siblings in FP8; INT8 weights keep their own in vLLM."""
-    modules = {layer.module: True for layer in layers if layer.scheme.is_float and layer.scheme.is_per_tensor}
+    """Siblings' FP8 scales per tensor, and NVFP4's global ones; INT8 weights keep their own in vLLM."""
+    per_tensor = {layer.module: True for layer in layers if layer.scheme.is_float and layer.scheme.is_per_tensor}
+    every = {layer.module: True for layer in layers}
     apart: dict[str, tuple[float, float]] = {}
-    for group in dict.fromkeys(fused_siblings(module, modules) for module in modules):
-        known = [facts.values[name].maximum for module in group if (name := f"{module}.weight_scale") in facts.values]
-        if len(known) > 1 and min(known) > 0 and max(known) > FUSED_RATIO * min(known):
-            apart[f"{group[0].rpartition('.')[0]}.*.weight_scale"] = (min(known), max(known))
+    for tensor, modules, ratio in (
+        ("weight_scale", per_tensor, FUSED_RATIO),
+        ("weight_global_scale", every, GLOBAL_RATIO),
+        ("input_global_scale", every, GLOBAL_RATIO),
+    ):
+        for group in dict.fromkeys(fused_siblings(module, modules) for module in modules):
+            known = [facts.values[name].maximum for module in group if (name := f"{module}.{tensor}") in facts.values]
+            if len(known) > 1 and min(known) > 0 and max(known) > ratio * min(known):
+                apart[f"{group[0].rpartition('.')[0]}.*.{tensor}"] = (min(known), max(known))
     if apart:
         low, high = next(iter(apart.values()))
         yield FUSED_SCALES_DIFFER.at(sorted(apart), f"from {low:.3g} to {high:.3g}")

@@ -13,7 +13,7 @@ from qgate.schemas.inspection import Finding
 VOCABULARY_SIZE = Code(
     "vocabulary-size",
     ERROR,
-    breaks="vLLM checks the embedding's rows against vocab_size and stops",
+    breaks="vLLM checks the rows of embedding and output layer against vocab_size and stops",
     fix="set vocab_size of config.json to the rows of the embedding",
 )
 HEAD_MISSING = Code(
@@ -55,8 +55,11 @@ def check(facts: Facts, baseline: Facts | None) -> Iterator[Finding]:
     if name is None or facts.headers[name].dtype not in FLOATS or len(facts.headers[name].shape) != 2:
         return
     rows, said = facts.headers[name].shape[0], facts.text_config.get("vocab_size")
-    if isinstance(said, int) and said != rows:
-        yield VOCABULARY_SIZE.at(name, f"it has {rows} rows, vocab_size is {said}")
+    is_tied = facts.text_config.get("tie_word_embeddings") is True
+    for each in (name,) if is_tied else (name, "lm_head.weight"):
+        header = facts.headers.get(each)
+        if isinstance(said, int) and header is not None and header.shape and header.shape[0] != said:
+            yield VOCABULARY_SIZE.at(each, f"it has {header.shape[0]} rows, vocab_size is {said}")
     yield from _tokens(facts, baseline, rows)
     yield from _head(facts)
 

@@ -16,6 +16,7 @@ import orjson
 
 from qgate.inspection import numbers
 from qgate.inspection.facts import FLOATS, Facts, GroupIndex, Header, TokenizerFacts, Values
+from qgate.inspection.layers import EMBEDDING
 from qgate.inspection.scales import SCALE
 from qgate.inspection.scheme import promise
 from qgate.io import checkpoint, shards
@@ -25,6 +26,7 @@ SETTINGS = ("tokenizer_config.json", "special_tokens_map.json")
 TOKENIZER_FILES = re.compile(
     r"^(tokenizer.*|vocab\.json|merges\.txt|special_tokens_map\.json|spiece\.model|tekken\.json|.*\.tiktoken|.*\.bpe\.model)$"
 )
+WEIGHTS, PAGE = (".weight", ".weight_packed", ".qweight"), 4096
 SCALE_TYPES = FLOATS | {"F8_E4M3", "F8_E8M0"}
 
 
@@ -62,6 +64,7 @@ def survey(folder: Path) -> Survey:
             for name, each in whole.items()
             if name.endswith(".g_idx") and each.dtype in {"I32", "I64"}
         },
+        blank=frozenset(name for name, each in whole.items() if _is_blank(data, name, each.shape)),
         integers={
             name: each.integers()
             for name, each in whole.items()
@@ -75,6 +78,15 @@ def _is_counted(name: str, dtype: str, shape: tuple[int, ...]) -> bool:
     """Scales, and the vectors among the plain weights: norms and biases."""
     is_vector = len(shape) == 1 and name.endswith((".weight", ".bias"))
     return dtype in SCALE_TYPES and (SCALE.search(name) is not None or is_vector)
+
+
+def _is_blank(data: TensorData, name: str, shape: tuple[int, ...]) -> bool:
+    """A page is read of each matrix that has more than one; rows of zeros are no rarity in embeddings."""
+    if len(shape) < 2 or not name.endswith(WEIGHTS) or EMBEDDING.search(name.rpartition(".")[0]):
+        return False
+    raw = data.raw(name)
+    start = (raw.size - PAGE) // 2
+    return start > 0 and not raw[start : start + PAGE].any()
 
 
 def _values(data: TensorData, name: str) -> Values:

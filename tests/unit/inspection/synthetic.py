@@ -41,6 +41,8 @@ def packed(config: dict[str, Any], group: int) -> Entries:
             entries[f"{module}.weight_packed"] = ("I32", (rows, columns // 8))
             entries[f"{module}.weight_scale"] = ("F16", (rows, columns // group))
             entries[f"{module}.weight_shape"] = ("I64", (2,))
+            if name.endswith(("q_proj", "k_proj", "v_proj")):
+                entries[f"{module}.bias"] = ("F16", (rows,))
         for norm in ("input_layernorm", "post_attention_layernorm"):
             entries[f"model.layers.{number}.{norm}.weight"] = ("F16", (config["hidden_size"],))
     return entries

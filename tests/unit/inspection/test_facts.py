@@ -57,6 +57,16 @@ def test_experts_that_no_token_reached_are_told_from_rare_ones() -> None:
     assert codes(scales.check(facts(values=zero), ())) == ["expert-unreached"]
 
 
+def test_global_scales_of_fused_layers_are_one() -> None:
+    scheme = Scheme("compressed-tensors", "nvfp4-pack-quantized", 4, is_float=True, group_size=16)
+    layers = [Layer(f"model.layers.0.self_attn.{name}_proj", 64, 64, scheme) for name in "qkvo"]
+    alike = {f"{layer.module}.weight_global_scale": one(300.0) for layer in layers[:3]}
+    alike |= {f"{layers[3].module}.weight_global_scale": one(100.0)}
+    assert codes(scales.check(facts(values=alike), layers)) == []
+    apart = alike | {f"{layers[1].module}.weight_global_scale": one(310.0)}
+    assert codes(scales.check(facts(values=apart), layers)) == ["fused-scales-differ"]
+
+
 def test_routers_and_other_modalities_may_stay_plain_but_a_quantized_router_is_told() -> None:
     packed = {"model.layers.0.mlp.experts.0.up_proj.weight_packed": header(64, 16, dtype="I32")}
     router = {"model.layers.0.mlp.gate.weight": header(8, 128)}
@@ -93,6 +103,19 @@ def test_an_expert_that_is_gone_is_missing_with_and_without_a_baseline() -> None
     assert codes(completeness.check(whole, whole)) == codes(essentials.check(whole)) == []
     shared = {"model.layers.0.mlp.experts.gate_up_proj": header(16, 8, 8)}
     assert codes(essentials.check(facts(shared, config={"num_experts": 16}))) == []
+
+
+def test_biases_that_are_gone_from_quantized_layers_are_missing() -> None:
+    layer = {f"model.layers.0.self_attn.{name}_proj.weight_scale": header(8, 1) for name in "qkv"}
+    rest = {f"model.layers.0.{norm}.weight": header(8) for norm in essentials.NORMS}
+    names = [f"model.layers.0.self_attn.{name}_proj.bias" for name in "qkv"]
+    said = {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"]}
+    lacking = layer | rest | {"model.norm.weight": header(8), "model.embed_tokens.weight": header(8, 8)}
+    whole = facts(lacking | {name: header(8) for name in names}, config=said)
+    assert codes(completeness.check(facts(lacking, config=said), whole)) == ["tensor-missing"]
+    (finding,) = essentials.check(facts(lacking, config=said))
+    assert (finding.code, finding.places) == ("tensor-missing", tuple(names))
+    assert codes(essentials.check(whole)) == []
 
 
 def test_another_models_names_are_one_finding() -> None:

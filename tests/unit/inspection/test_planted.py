@@ -238,6 +238,20 @@ def retyped(name: str, dtype: str) -> Plant:
     return plant
 
 
+def wrapped(prefix: str) -> Plant:
+    def plant(opened: Opened) -> None:
+        for name in list(opened.arrays):
+            opened.set(prefix + name, opened.arrays[name], opened.types[name])
+            opened.drop(name)
+
+    return plant
+
+
+def cut_head(opened: Opened) -> None:
+    opened.set("lm_head.weight", opened.arrays["model.embed_tokens.weight"][:200].copy())
+    opened.config(tie_word_embeddings=False)
+
+
 def swapped(one: str, other: str) -> Plant:
     def plant(opened: Opened) -> None:
         opened.arrays[one], opened.arrays[other] = opened.arrays[other], opened.arrays[one]
@@ -464,6 +478,7 @@ FAULTS = [
     Fault("weights-twice", "int-quantized", beside_consolidated),
     Fault("weights-twice", "gptq-v1", both(beside_consolidated, change("params.json", quantization=FP8_OF_MISTRAL))),
     Fault("weights-twice", "baseline", both(beside_consolidated, change("params.json", quantization=FP8_OF_MISTRAL))),
+    Fault("weights-blank", "baseline", rewritten(lambda header, body: (header, body[:-30_000] + bytes(30_000)))),
     Fault("weights-pickled", "gptq-v1", pickled),
     Fault("tensor-missing", "pack-quantized", drop(f"{FIRST}.weight_scale")),
     Fault("tensor-missing", "pack-quantized", drop(f"{FIRST}.weight_packed"), is_compared=False),
@@ -471,6 +486,8 @@ FAULTS = [
     Fault("tensor-missing", "awq-gemm", drop(f"{NORM}.weight")),
     Fault("tensor-missing", "int-quantized", config(num_hidden_layers=3), is_compared=False),
     Fault("tensor-missing", "gptq-v1", drop(f"{NORM}.weight"), is_compared=False),
+    Fault("tensor-names-wrapped", "gptq-v1", wrapped("base_model.model."), is_compared=False),
+    Fault("tensor-names-wrapped", "baseline", wrapped("_orig_mod."), is_compared=False),
     Fault("tensor-missing", "gptq-v1", drop("model.embed_tokens.weight"), is_compared=False),
     Fault("tensor-unexpected", "pack-quantized", added(f"{Q}.weight_g_idx", np.arange(64, dtype=np.int32))),
     Fault("tensor-unexpected", "int-quantized", added("model.layers.0.extra", np.zeros((0, 4), np.float16))),
@@ -583,6 +600,7 @@ FAULTS = [
     Fault("special-tokens-differ", "int-quantized", another_beginning),
     Fault("vocabulary-beyond-embedding", "int-quantized", added_token(300, "<tool>"), is_compared=False),
     Fault("vocabulary-size", "int-quantized", config(vocab_size=320)),
+    Fault("vocabulary-size", "int-quantized", cut_head, is_compared=False),
     Fault("head-missing", "int-quantized", config(tie_word_embeddings=False), is_compared=False),
     Fault("head-missing", "gptq-v1", config(tie_word_embeddings=...), is_compared=False),
     Fault("head-tied-and-stored", "int-quantized", added("lm_head.weight", np.ones((257, 64), np.float16))),

@@ -15,6 +15,8 @@ from qgate.schemas.checkpoint import FileRecord
 
 MAX_ENTRIES = 20_000
 NUM_THREADS = 4
+_HERE: dict[str, list[int | str]] = {}
+"""What this process has hashed: a home that cannot be written keeps nothing."""
 
 
 def records(files: Iterable[Path]) -> dict[Path, FileRecord]:
@@ -24,7 +26,7 @@ def records(files: Iterable[Path]) -> dict[Path, FileRecord]:
     """
     cache = home() / "cache" / "sha256.json"
     files = list(files)
-    known = read_object(cache) if files else {}
+    known = {**read_object(cache), **_HERE} if files else {}
     found: dict[Path, FileRecord] = {}
     fresh: dict[str, list[int | str]] = {}
     for file in files:
@@ -37,6 +39,7 @@ def records(files: Iterable[Path]) -> dict[Path, FileRecord]:
             fresh[name] = [*stamp, sha256]
         found[file] = FileRecord(sha256=sha256, size_bytes=stat.st_size)
     if fresh:
+        _HERE.update(fresh)
         merged = dict(list({**read_object(cache), **fresh}.items())[-MAX_ENTRIES:])
         with contextlib.suppress(StoreError):  # a cache: without it the files are hashed again
             write_text(cache, json.dumps(merged, indent=0))

@@ -95,6 +95,16 @@ def test_an_unreadable_hash_cache_is_no_obstacle(tmp_path: Path) -> None:
     assert checkpoint.read(folder, "x") == before
 
 
+def test_a_home_that_cannot_be_written_does_not_hash_the_weights_at_every_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("QGATE_HOME", str(tmp_path / "file" / "home"))
+    found = checkpoint.read(write_checkpoint(tmp_path / "m"), "x")
+    monkeypatch.setattr(hashes, "sha256_file", lambda path: pytest.fail(f"{path} was hashed again"))
+    assert checkpoint.changed(found) is None
+
+
 def test_no_such_directory(tmp_path: Path) -> None:
     assert "no checkpoint directory" in refusal(tmp_path / "absent").message
 

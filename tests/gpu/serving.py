@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 
 from qgate.engines.vllm import ENGINE, VllmOptions
+from qgate.engines.vllm_options import ONE_SERVER, SEVERAL_SERVERS
 from qgate.io import checkpoint, host, proc
 from qgate.io.store import Store
 from qgate.plan import EngineIdentity, GenerateStep
@@ -71,10 +72,10 @@ def family() -> set[int]:
 
 
 def server_of(name: str) -> psutil.Process:
-    """The API server of the model `name` that this process started."""
+    """The API server of the model `name` that this process started, or the parent of several."""
     return next(
         process for process in psutil.Process().children()
-        if name in (words := process.cmdline()) and "vllm.entrypoints.openai.api_server" in words
+        if name in (words := process.cmdline()) and {ONE_SERVER, SEVERAL_SERVERS} & set(words)
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,12 @@ def kill_engine_core() -> None:
     engine_core_of(server_of("baseline")).send_signal(signal.SIGKILL)
 
 
+def kill_one_of_the_api_servers() -> None:
+    """The others would go on answering."""
+    one = next(each for each in server_of("baseline").children() if "APIServer" in each.name())
+    one.send_signal(signal.SIGKILL)
+
+
 def stop_all() -> None:
     """A hang: nothing ends, nothing answers, and the GPU stays taken."""
     os.killpg(server_of("baseline").pid, signal.SIGSTOP)
@@ -66,28 +73,45 @@ def harm_after(num: int, notes: Notes, harm: Callable[[], None]) -> threading.Th
     return thread
 
 
+@dataclass(frozen=True)
+class Loss:
+    """How a server is lost, and what is said of it."""
+
+    harm: Callable[[], None]
+    said: str = "vLLM server of baseline"
+    stall_s: float = 120.0
+    api_servers: int | None = None
+
+
+LOSSES = {
+    "a killed server": Loss(kill_server, "was ended by SIGKILL"),
+    "a killed engine": Loss(kill_engine_core),
+    "a hang": Loss(stop_all, "finished nothing for", stall_s=20.0),
+    "the engine of several API servers": Loss(kill_engine_core, api_servers=4),
+    "one of several API servers": Loss(kill_one_of_the_api_servers, api_servers=4),
+}
+NEED_GPU = [name for name, loss in LOSSES.items() if loss.api_servers]
+"""vLLM's CPU build has no command that starts several."""
+
+
 @pytest.mark.parametrize(
-    ("harm", "said", "stall_s"),
-    [
-        (kill_server, "was ended by SIGKILL", 120.0),
-        (kill_engine_core, "vLLM server of baseline", 120.0),
-        (stop_all, "finished nothing for", 20.0),
-    ],
+    "loss", [pytest.param(name, marks=[pytest.mark.gpu] if name in NEED_GPU else []) for name in LOSSES]
 )
 def test_a_lost_server_is_started_once_more_and_the_rest_goes_on(
-    tmp_path: Path, vllm_tool: Tool, demo_model: Path, harm: Callable[[], None], said: str, stall_s: float
+    tmp_path: Path, vllm_tool: Tool, demo_model: Path, loss: str
 ) -> None:
-    before = family()
-    job = serve_job(tmp_path / "w", vllm_tool, demo_model, stall_timeout_s=stall_s)
+    before, lost = family(), LOSSES[loss]
+    options = {"api_servers": lost.api_servers}
+    job = serve_job(tmp_path / "w", vllm_tool, demo_model, options=options, stall_timeout_s=lost.stall_s)
     served, notes = serving(job, tmp_path / "results")
     asked = requests(NUM, max_tokens=LONG)
     with served:
-        thread = harm_after(5, notes, harm)
+        thread = harm_after(5, notes, lost.harm)
         arm = served.generate(step(asked))
         thread.join()
         answers = arm.answers()
     assert len(notes.notes) == 1
-    assert said in notes.notes[0]
+    assert lost.said in notes.notes[0]
     assert "starting it once more" in notes.notes[0]
     assert {answer.id for answer in answers} == {request.id for request in asked}
     assert len(answers) == NUM

@@ -98,8 +98,8 @@ DRIFT_LEAST = 0.05
 independent of the weights, as GPTQ's, comes to its square. That is 0.04 in SmolLM2's layers in 4 bits, 0.001 in 8; scales
 of q and k that were swapped come to 0.12."""
 MIXED_SHARE = 0.25
-"""Columns that fit another group's scales better: up to 0.04 of a layer's by GPTQ (with act-order too) and AWQ of each tool
-on SmolLM2, 0.45 to 0.55 where `g_idx` was permuted."""
+"""Columns that fit another group's scales better: up to 0.05 of a layer's by GPTQ (with act-order too, 3 and 4 bits) and AWQ of
+each tool on SmolLM2, 0.45 to 0.55 where `g_idx` was permuted."""
 FOLDED_SPREAD, FOLDED_AGREEMENT = 0.01, 0.05
 """Scales vary by more than the first (as logarithm) and cancel to within the second, where they were moved."""
 

@@ -55,10 +55,10 @@ def _but_for_scales(name: str, mine: Survey, theirs: Survey) -> float:
         else:
             sums += _products(one, other, "ij,ij->j")
     square, dot, base = sums
-    is_exact = norms is not None and not is_by_row
-    explained = 2 * dot - square if is_exact else dot**2 / np.where(square > 0, square, 1)
-    whole = base.sum()
-    error = np.maximum((base - explained).sum(), 0.0)
+    whole, is_exact = base.sum(), norms is not None and not is_by_row
+    with np.errstate(over="ignore", invalid="ignore"):
+        explained = 2 * dot - square if is_exact else dot**2 / np.where(square > 0, square, 1)
+        error = np.maximum((base - explained).sum(), 0.0)
     return float(np.sqrt(error / whole)) if whole > 0 else float(np.sqrt(square.sum()))
 
 

@@ -659,6 +659,7 @@ FAULTS = [
     Fault("plain-tensor-differs", "int-quantized", both(attention_left_plain, flipped(f"{OUT}.weight")), weighs=True),
     Fault("plain-tensor-differs", "int-quantized", both(with_moved_scales, flipped(f"{V}.weight")), weighs=True),
     Fault("weights-not-finite", "int-quantized", both(attention_left_plain, fill(f"{V}.weight", np.nan)), weighs=True),
+    Fault("weights-not-finite", "int-quantized", both(attention_left_plain, fill(f"{Q}.weight", np.inf)), weighs=True),
     Fault("plain-tensor-differs", "baseline", scaled(f"{Q}.weight", 1.1), weighs=True),
     Fault(
         "weights-not-compared", "int-quantized", config(quantization_config__transform_config={"R1": {}}), weighs=True

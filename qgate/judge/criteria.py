@@ -6,7 +6,7 @@ cannot tell, which counts as missing. An answer that did not come is the worst t
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from math import inf, isfinite, isnan, nan
@@ -121,13 +121,21 @@ GARBAGE = frozenset({"empty", "mojibake", "nonfinite_logprob", "token_flood", "t
 
 
 def garbage_of(reference: Iterable[Row]) -> str | None:
-    """What is said of a baseline most of whose answers are garbage: of harm to those nothing can be seen. Else None."""
-    written = [row for row in reference if came(row) and row.written]
-    found = Counter(min(names) for row in written if (names := all_defects(row) & GARBAGE))
-    if 2 * found.total() <= len(written):
-        return None
-    named = ", ".join(name for name, _ in found.most_common())
-    return f"{found.total()} of {len(written)} answers of the baseline itself are garbage ({named}): nothing to compare"
+    """What is said of a baseline most of whose answers to a set are garbage: of harm to those nothing can be seen, and
+    among others they would hide it. None where there is no such set."""
+    by_set: dict[str, list[Row]] = defaultdict(list)
+    for row in reference:
+        if came(row) and row.written:
+            by_set[row.evalset].append(row)
+    for name, written in sorted(by_set.items()):
+        found = Counter(min(names) for row in written if (names := all_defects(row) & GARBAGE))
+        if 2 * found.total() > len(written):
+            kinds = ", ".join(kind for kind, _ in found.most_common())
+            return (
+                f"{found.total()} of {len(written)} answers of the baseline itself to {name} are garbage ({kinds}): mend "
+                "what serves it, or leave the set out"
+            )
+    return None
 
 
 def _defect_metric(metric: str, names: Collection[str] | None) -> RowMetric:

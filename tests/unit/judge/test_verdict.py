@@ -208,7 +208,17 @@ def test_nothing_is_judged_by_a_baseline_whose_answers_are_mostly_garbage(num_em
     sheet = judge(dataclasses.replace(made, rows=rows), recipe([{"metric": "defect_rate", "margin": 0.05}]), "run")
     assert (set(verdicts(sheet).values()) == {Verdict.PASS}) is judged
     assert judged or set(verdicts(sheet).values()) == {Verdict.INCONCLUSIVE}
-    assert judged or "51 of 100 answers of the baseline itself are garbage (empty)" in sheet.tiers[0].reason
+    assert judged or "51 of 100 answers of the baseline itself to facts are garbage (empty)" in sheet.tiers[0].reason
+
+
+def test_a_set_on_which_the_baseline_is_garbage_is_not_hidden_among_others():
+    base = scores(100, 0.8)
+    made = evidence(base, {"w8a8": base})
+    empty = (DefectHit("empty"),)
+    other = tuple(dataclasses.replace(each, evalset="long", defects=empty) for each in made.rows if each.item < "i0010")
+    sheet = judge(dataclasses.replace(made, rows=(*made.rows, *other)), recipe([SCORE]), "run")
+    assert set(verdicts(sheet).values()) == {Verdict.INCONCLUSIVE}
+    assert "10 of 10 answers of the baseline itself to long are garbage (empty)" in sheet.tiers[0].reason
 
 
 def test_a_baseline_that_loops_is_no_garbage():

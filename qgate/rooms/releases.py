@@ -88,8 +88,14 @@ def _refuse_other_questions(before: Release, after: Release) -> None:
                 f"the runs are on {versions[name.partition('@')[0]]} and {name}", advice="run both on the same version"
             )
     for name, profile in before.recipe.sampling.items():
-        if after.recipe.sampling.get(name, profile) != profile:
-            raise UserError(f"the sampling profile {name!r} differs in the two runs", advice="compare like with like")
+        other = after.recipe.sampling.get(name, profile)
+        pairs = ((field, getattr(profile, field), getattr(other, field)) for field in type(profile).model_fields)
+        differ = [f"{field} {one} and {two}" for field, one, two in pairs if one != two and field != "seeds"]
+        if differ:  # what one run has of the seeds and the other lacks is counted further on
+            told = ", ".join(differ)
+            raise UserError(
+                f"the sampling profile {name!r} differs in the two runs: {told}", advice="compare like with like"
+            )
 
 
 def _notes(before: Release, after: Release, short: Mapping[tuple[str, str], int]) -> Iterator[str]:

@@ -93,7 +93,11 @@ def edit(path: Path, old: str, new: str) -> None:
     ("file", "change", "said"),
     [
         ("run.json", ("tiny@1", "tiny@2"), "the runs are on tiny@1 and tiny@2"),
-        ("recipe.yaml", ("max_tokens: 160", "max_tokens: 64"), "sampling profile 'greedy' differs"),
+        (
+            "recipe.yaml",
+            ("max_tokens: 160", "max_tokens: 64"),
+            "sampling profile 'greedy' differs in the two runs: max_tokens 160 and 64",
+        ),
     ],
 )
 def test_other_questions_are_not_compared(
@@ -175,6 +179,23 @@ def test_a_set_of_which_the_later_run_answered_a_part(
         in said
     )
     assert call(part, runs[0]) == ExitCode.PASS
+
+
+def test_fewer_seeds_are_answers_that_the_later_run_lacks(
+    runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not another sampling: what both have of them is compared."""
+    earlier = copy(runs[0], tmp_path / "earlier")
+    rows = table.read(pq.read_table(earlier / "answers.parquet"))
+    pq.write_table(table.build([*rows, *(replace(row, seed=1) for row in rows)]), earlier / "answers.parquet")
+    written = yaml.safe_load((earlier / "recipe.yaml").read_text(encoding="utf-8"))
+    written["sampling"]["greedy"] |= {"seeds": [0, 1], "temperature": 0.5}
+    (earlier / "recipe.yaml").write_text(yaml.safe_dump(written), encoding="utf-8")
+    later = copy(runs[0], tmp_path / "later")
+    written["sampling"]["greedy"]["seeds"] = [0]
+    (later / "recipe.yaml").write_text(yaml.safe_dump(written), encoding="utf-8")
+    assert call(earlier, later) == ExitCode.INCONCLUSIVE
+    assert "has answers to 150 of 300 requests" in " ".join(capsys.readouterr().out.split())
 
 
 def test_no_answers(runs: tuple[Path, Path], tmp_path: Path) -> None:

@@ -15,31 +15,32 @@ from qgate.schemas.checkpoint import FileRecord
 
 MAX_ENTRIES = 20_000
 NUM_THREADS = 4
-_HERE: dict[str, list[int | str]] = {}
-"""What this process has hashed: a home that cannot be written keeps nothing."""
+_HERE: dict[Path, list[int | str]] = {}
+"""What this process has seen, by path: a home that cannot be written keeps nothing, and network file systems in user space
+give a file another inode whenever the kernel has forgotten it."""
 
 
 def records(files: Iterable[Path]) -> dict[Path, FileRecord]:
-    """Hash and size of each file. A remembered hash counts only for the very same inode, size, mtime and ctime.
+    """Hash and size of each file. A remembered hash counts only for the same inode, or path, and size, mtime and ctime.
 
     The ctime is what neither `touch -r` nor an unpacked archive can set back.
     """
     cache = home() / "cache" / "sha256.json"
     files = list(files)
-    known = {**read_object(cache), **_HERE} if files else {}
+    known = read_object(cache) if files else {}
     found: dict[Path, FileRecord] = {}
     fresh: dict[str, list[int | str]] = {}
     for file in files:
         stat = file.stat()
         stamp = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
         name = f"{stat.st_dev}:{stat.st_ino}"  # what is hashed before it is moved into place keeps its hash
-        entry = known.get(name, [])
-        sha256 = str(entry[3]) if entry[:3] == stamp else sha256_file(file)
-        if entry[:3] != stamp:
-            fresh[name] = [*stamp, sha256]
-        found[file] = FileRecord(sha256=sha256, size_bytes=stat.st_size)
+        path = file.absolute()
+        entry = next((each for each in (_HERE.get(path), known.get(name)) if each and each[:3] == stamp), None)
+        if entry is None:
+            entry = fresh[name] = [*stamp, sha256_file(file)]
+        _HERE[path] = entry
+        found[file] = FileRecord(sha256=str(entry[3]), size_bytes=stat.st_size)
     if fresh:
-        _HERE.update(fresh)
         merged = dict(list({**read_object(cache), **fresh}.items())[-MAX_ENTRIES:])
         with contextlib.suppress(StoreError):  # a cache: without it the files are hashed again
             write_text(cache, json.dumps(merged, indent=0))

@@ -1,4 +1,5 @@
 import errno
+import itertools
 import json
 import os
 import struct
@@ -88,9 +89,10 @@ def test_a_file_is_hashed_once_until_it_changes(tmp_path: Path, monkeypatch: pyt
     assert hashed == [folder / "tokenizer.json"]
 
 
-def test_an_unreadable_hash_cache_is_no_obstacle(tmp_path: Path) -> None:
+def test_an_unreadable_hash_cache_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_checkpoint(tmp_path / "m")
     before = checkpoint.read(folder, "x")
+    monkeypatch.setattr(hashes, "_HERE", {})
     (tmp_path / "home" / "cache" / "sha256.json").write_text("not json")
     assert checkpoint.read(folder, "x") == before
 
@@ -101,6 +103,27 @@ def test_a_home_that_cannot_be_written_does_not_hash_the_weights_at_every_look(
     (tmp_path / "file").touch()
     monkeypatch.setenv("QGATE_HOME", str(tmp_path / "file" / "home"))
     found = checkpoint.read(write_checkpoint(tmp_path / "m"), "x")
+    monkeypatch.setattr(hashes, "sha256_file", lambda path: pytest.fail(f"{path} was hashed again"))
+    assert checkpoint.changed(found) is None
+
+
+class Moved:
+    """What the kernel says of a file, but for its inode."""
+
+    def __init__(self, stat: os.stat_result, inode: int) -> None:
+        self._stat = stat
+        self.st_ino = inode
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stat, name)
+
+
+def test_a_file_system_that_gives_another_inode_at_each_look_has_nothing_hashed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = checkpoint.read(write_checkpoint(tmp_path / "m"), "x")
+    inodes, stat = itertools.count(1), Path.stat
+    monkeypatch.setattr(Path, "stat", lambda path, **how: Moved(stat(path, **how), next(inodes)))
     monkeypatch.setattr(hashes, "sha256_file", lambda path: pytest.fail(f"{path} was hashed again"))
     assert checkpoint.changed(found) is None
 

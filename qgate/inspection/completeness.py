@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from qgate.inspection.codes import NOTE, WARNING, Code
-from qgate.inspection.facts import Facts
+from qgate.inspection.facts import Facts, Header
 from qgate.inspection.layers import EXPERT, FUSED, IN_LAYER
 from qgate.inspection.tensors import COMPANIONS, TENSOR_MISSING, TENSOR_SHAPE, TENSOR_UNEXPECTED
 from qgate.schemas.inspection import Finding
@@ -33,8 +33,10 @@ TENSOR_NAMES_DIFFER = Code(
 
 CODES = (BIAS_UNEXPECTED, BIAS_ZERO, TENSOR_NAMES_DIFFER)
 BESIDE = re.compile(rf"\.({'|'.join(COMPANIONS)}|weight_packed|qweight|\w+_scale|\w+_zero_point|\w+_global_scale)$")
-BUFFERS = re.compile(r"(rotary_emb\.inv_freq|\.attn\.(masked_)?bias|position_ids)$|(^|\.)mtp\.")
+BUFFERS = re.compile(r"(rotary_emb\.inv_freq|\.(attn|attention)\.(masked_)?bias|position_ids)$|(^|\.)mtp(_\w+)?\.")
 """Saved by old versions of transformers and computed by every loader; heads for several tokens, which serving leaves out."""
+KEYS_AND_VALUES = re.compile(r"self_attn\.[kv]_(proj|norm)\.")
+"""What the last `num_kv_shared_layers` of Gemma 3n and 4 take from layers before them: stored by some versions, never read."""
 RESIZED = re.compile(r"(embed_tokens|wte|word_embeddings|lm_head|embed_out)\.weight$")
 """A quantizer may pad the vocabulary; the vocabulary's check holds them against vocab_size."""
 IN_ANY_LAYER = re.compile(r"(^|[._])\d+([._]|$)")
@@ -58,7 +60,11 @@ def check(facts: Facts, baseline: Facts | None) -> Iterator[Finding]:
 
 def _against(facts: Facts, baseline: Facts) -> Iterator[Finding]:
     kinds = {_kind(name) for name in facts.headers if ".experts." in name}
-    wanted = [name for name in baseline.headers if not BUFFERS.search(name) and not _is_elsewhere(name, facts, kinds)]
+    wanted = [
+        name
+        for name, header in baseline.headers.items()
+        if not BUFFERS.search(name) and not _is_elsewhere(name, header, facts, kinds)
+    ]
     missing = [name for name in wanted if not _is_there(name, facts)]
     strange = _strange(facts, baseline)
     if strange and len(missing) > (1 - QUORUM) * len(wanted):
@@ -90,15 +96,23 @@ def _only_scales(module: str, facts: Facts) -> bool:
     return any(f"{module}.{name}" in facts.headers for name in COMPANIONS)
 
 
-def _is_elsewhere(name: str, facts: Facts, kinds: set[str]) -> bool:
+def _is_elsewhere(name: str, header: Header, facts: Facts, kinds: set[str]) -> bool:
     """A tied head that only one of both stores; experts that are stacked, or have other names, in one of both."""
     if name.endswith("lm_head.weight"):
         return True  # asked by the vocabulary's check, which knows whether it is tied
     place, layers = IN_LAYER.match(name), facts.text_config.get("num_hidden_layers")
-    if place is not None and isinstance(layers, int) and int(place[2]) >= layers:
-        return True  # a layer that predicts further tokens, which serving leaves out
-    experts = EXPERTS.match(name)
-    return experts is not None and _kind(name) not in kinds and any(kind.startswith(experts[1]) for kind in kinds)
+    if place is not None and isinstance(layers, int) and int(place[2]) >= layers - _num_sharing(facts, place[3]):
+        return True  # a layer that predicts further tokens, which serving leaves out, or has others' keys and values
+    if (experts := EXPERTS.match(name)) is not None:
+        return _kind(name) not in kinds and any(kind.startswith(experts[1]) for kind in kinds)
+    mixture = name.rpartition(".")[0].rpartition(".")[0]  # Granite's stacks stand where the numbered ones would
+    return len(header.shape) == 3 and any(kind.startswith(f"{mixture}.experts.") for kind in kinds)
+
+
+def _num_sharing(facts: Facts, tensor: str) -> int:
+    """The last layers that need no such tensor of their own."""
+    said = facts.text_config.get("num_kv_shared_layers")
+    return said if isinstance(said, int) and KEYS_AND_VALUES.match(tensor) else 0
 
 
 def _kind(name: str) -> str:

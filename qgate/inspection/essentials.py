@@ -64,9 +64,9 @@ def _wanted(facts: Facts) -> Iterator[str]:
     }
     for root in sorted({layer[: layer.index("layers.")] for layer in layers}):
         yield f"{root}norm.weight"
-        if "lm_head.weight" not in facts.headers:
+        if "lm_head.weight" not in facts.headers and f"{root}embed_tokens" not in modules:
             yield f"{root}embed_tokens.weight"
-    biased = BIASED.get(str(facts.text_config.get("model_type")), ())
+    biased = BIASED.get(str(facts.text_config.get("model_type")), ()) if facts.text_config.get("qkv_bias", True) else ()
     for layer in sorted(layers):
         yield from (f"{layer}{norm}.weight" for norm in NORMS)
         yield from (f"{layer}self_attn.{name}.bias" for name in biased if f"{layer}self_attn.{name}" in modules)

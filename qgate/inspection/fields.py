@@ -36,6 +36,13 @@ CORE = frozenset(
         "torch_dtype", "text_config", "num_local_experts", "num_experts", "num_experts_per_tok", "moe_intermediate_size",
     }
 )  # fmt: skip
+LOOK_ALIKES = frozenset(
+    {
+        "attention_heads", "boa_token_id", "boi_token_id", "eoa_token_id", "eoi_token_id", "num_experts_per_token",
+        "v_head_dim",
+    }
+)  # fmt: skip
+"""Near a name of `CORE`, and fields of their own: XGLM's, Gemma's, Kimi Linear's and DeepSeek's (transformers 5.17)."""
 WEIGHTS = frozenset(
     {
         "num_bits", "type", "symmetric", "group_size", "strategy", "block_structure", "dynamic", "actorder",
@@ -105,7 +112,7 @@ def _near(fields: Mapping[str, Any], known: frozenset[str]) -> dict[str, str]:
     missing = sorted(known - fields.keys())
     found = {}
     for name in fields:
-        near = get_close_matches(name, missing, n=1, cutoff=NEAR) if name not in known else []
+        near = get_close_matches(name, missing, n=1, cutoff=NEAR) if name not in known | LOOK_ALIKES else []
         if near:
             found[name] = near[0]
     return found

@@ -14,8 +14,9 @@ import numpy as np
 from qgate.inspection.dequantize import STEP, Floats, Parts
 from qgate.inspection.layers import Layer
 
-NUM_SEEN = 1 << 18
-"""Weights of a layer that are enough to tell: whole columns of its first rows."""
+NUM_SEEN, LEAST_ROWS = 1 << 18, 4 * STEP
+"""Weights of a layer that are enough to tell: whole columns of its first rows; of fewer rows 3 bits in groups of 512 could
+not be told from mixed ones."""
 OF_GROUPS = frozenset({"scales", "qzeros", "weight_scale", "weight_zero_point"})
 """Tensors with an axis of groups: the first in GPTQ and AWQ, else the second."""
 
@@ -25,7 +26,7 @@ def first_rows(layer: Layer) -> slice | None:
     size = layer.scheme.group_size
     if size is None or layer.columns < 2 * size or layer.rows < STEP or layer.scheme.bits <= 2:
         return None
-    return slice(0, min(layer.rows, max(STEP, NUM_SEEN // layer.columns // STEP * STEP)))
+    return slice(0, min(layer.rows, max(LEAST_ROWS, NUM_SEEN // layer.columns // STEP * STEP)))
 
 
 def others(layer: Layer, parts: Parts) -> Iterator[Parts]:

@@ -9,7 +9,7 @@ from qgate.inspection.facts import Facts
 from qgate.inspection.layers import HEAD, IN_LAYER, ROUTER, fused_siblings, stored_modules
 from qgate.inspection.refused import refused
 from qgate.inspection.scheme import Promise, promise, quantization_of
-from qgate.inspection.vocabulary import generates
+from qgate.inspection.vocabulary import generates, tied
 from qgate.schemas.inspection import Finding
 
 LAYER_NOT_QUANTIZED = Code(
@@ -111,8 +111,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     elif promised is not None:
         yield from _left_out(stored, promised)
         yield from _plain_head(facts, stored, promised)
-        is_tied = facts.text_config.get("tie_word_embeddings") is True
-        yield from _let_in(stored, promised, is_tied=is_tied)
+        yield from _let_in(stored, promised, is_tied=tied(facts) is True)
         yield from _fused(stored, promised)
 
 

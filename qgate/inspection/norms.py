@@ -31,6 +31,7 @@ NEXT = {"v_proj": "o_proj", "up_proj": "down_proj", "w3": "w2"}
 """Layers whose rows AWQ scales against the next one's columns."""
 SCALED = re.compile(rf"\.(({'|'.join(NEXT)})\.bias|(?!(q|k)_(layer)?norm\.)\w*(norm|ln_)\w*\.(weight|bias))$")
 """Norms of queries and keys feed no layer."""
+NORM = re.compile(r"(^|[._])norm\.weight$|layernorm\.weight$")
 
 
 def norms_before(module: str) -> Iterator[str]:

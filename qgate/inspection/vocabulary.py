@@ -48,6 +48,9 @@ UNTIED = frozenset(
 )  # fmt: skip
 """Model types whose configs in transformers (4.46, 5.17 and 5.24) take tie_word_embeddings as false where it is not said."""
 
+MORE_ROWS = {"mllama_text_model": 8}
+"""Rows of the embedding beyond vocab_size: Llama 3.2 Vision's for the image token, in transformers and vLLM."""
+
 
 def check(facts: Facts, baseline: Facts | None) -> Iterator[Finding]:
     """Findings on the rows of the embedding, and on the output layer."""
@@ -55,10 +58,10 @@ def check(facts: Facts, baseline: Facts | None) -> Iterator[Finding]:
     if name is None or facts.headers[name].dtype not in FLOATS or len(facts.headers[name].shape) != 2:
         return
     rows, said = facts.headers[name].shape[0], facts.text_config.get("vocab_size")
-    is_tied = facts.text_config.get("tie_word_embeddings") is True
-    for each in (name,) if is_tied else (name, "lm_head.weight"):
+    more = MORE_ROWS.get(str(facts.text_config.get("model_type")), 0)
+    for each, extra in ((name, more),) if tied(facts) else ((name, more), ("lm_head.weight", 0)):
         header = facts.headers.get(each)
-        if isinstance(said, int) and header is not None and header.shape and header.shape[0] != said:
+        if isinstance(said, int) and header is not None and header.shape and header.shape[0] != said + extra:
             yield VOCABULARY_SIZE.at(each, f"it has {header.shape[0]} rows, vocab_size is {said}")
     yield from _tokens(facts, baseline, rows)
     yield from _head(facts)
@@ -75,7 +78,7 @@ def _tokens(facts: Facts, baseline: Facts | None, rows: int) -> Iterator[Finding
 
 
 def _head(facts: Facts) -> Iterator[Finding]:
-    is_tied = facts.text_config.get("tie_word_embeddings")
+    is_tied = tied(facts)
     is_untied = is_tied is False or (is_tied is None and str(facts.config.get("model_type")) in UNTIED)
     heads = [name for name in facts.headers if any(f".{name}".find(f".{head}") >= 0 for head in HEADS)]
     is_embedding = any(name.endswith("embed_tokens.weight") for name in facts.headers)
@@ -84,6 +87,16 @@ def _head(facts: Facts) -> Iterator[Finding]:
         yield HEAD_MISSING.at("lm_head.weight", f"tie_word_embeddings is {why}, and no output layer is stored")
     if is_tied is True and "lm_head.weight" in heads:
         yield HEAD_TIED_AND_STORED.at("lm_head.weight", "tie_word_embeddings is true")
+
+
+def tied(facts: Facts) -> bool | None:
+    """Whether the output layer is the embedding; None where nothing says it, or `text_config` contradicts what is around it.
+
+    vLLM goes by the inner one, transformers by the outer one.
+    """
+    said = [level.get("tie_word_embeddings") for level in (facts.config, facts.text_config)]
+    told = {each for each in said if isinstance(each, bool)}
+    return told.pop() if len(told) == 1 else None
 
 
 def generates(facts: Facts) -> bool:

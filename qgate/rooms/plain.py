@@ -10,7 +10,7 @@ import numpy as np
 
 from qgate.inspection.facts import FLOATS
 from qgate.inspection.layers import IN_LAYER
-from qgate.inspection.norms import NEXT, is_scaled
+from qgate.inspection.norms import NEXT, NORM, is_scaled, offset
 from qgate.inspection.scheme import quantization_of
 from qgate.io.survey import Survey
 from qgate.io.tensor_data import some_rows
@@ -69,8 +69,9 @@ def _products(one: Floats, other: Floats, axes: str) -> Floats:
 
 
 def difference(first: tuple[Survey, str], second: tuple[Survey, str]) -> float:
-    """Of two tensors of one shape, relative to the second."""
+    """Of two tensors of one shape, relative to the second, as it multiplies where it is a norm's."""
     (mine, name), (theirs, known) = first, second
+    more = np.float32(offset(theirs.facts.text_config) if NORM.search(known) else 0)
     height, width = (*mine.facts.headers[name].shape, 1)[:2]
     error = base = 0.0
     for rows in some_rows(height, width):
@@ -78,5 +79,5 @@ def difference(first: tuple[Survey, str], second: tuple[Survey, str]) -> float:
         with np.errstate(over="ignore", invalid="ignore"):
             apart = wanted - mine.data.rows(name, rows)
             error += float(np.vdot(apart, apart))
-        base += float(np.vdot(wanted, wanted))
+        base += float(np.vdot(wanted + more, wanted + more))
     return float(np.sqrt(error / base)) if base > 0 else float(np.sqrt(error))

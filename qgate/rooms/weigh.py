@@ -21,7 +21,7 @@ from qgate.inspection.norms import NEXT
 from qgate.inspection.packing import expected
 from qgate.inspection.rounding import squared_error
 from qgate.inspection.scheme import quantization_of
-from qgate.inspection.vocabulary import EMBEDDING
+from qgate.inspection.vocabulary import EMBEDDING, tied
 from qgate.inspection.weights import Factors
 from qgate.io.survey import Survey
 from qgate.io.tensor_data import some_rows
@@ -164,7 +164,7 @@ def _fit(layer: Layer, pair: Pair, axis: int) -> Floats:
 def _untied(mine: Survey) -> Iterator[Finding]:
     """An output layer that is stored beside the embedding, which engines use in its place, and is another one."""
     headers, embedding = mine.facts.headers, next(filter(EMBEDDING.match, mine.facts.headers), None)
-    if mine.facts.text_config.get("tie_word_embeddings") is not True or embedding is None or HEAD not in headers:
+    if not tied(mine.facts) or embedding is None or HEAD not in headers:
         return
     if headers[HEAD].shape == headers[embedding].shape and {headers[HEAD].dtype, headers[embedding].dtype} <= FLOATS:
         apart = difference((mine, HEAD), (mine, embedding))

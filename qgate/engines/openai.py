@@ -25,6 +25,7 @@ from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, Sampling
 from qgate.schemas.base import Frozen
 
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+PORTS = {"http": 80, "https": 443}
 NEUTRAL = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
 """Fields that OpenAI's own protocol lacks, and the values that leave them off."""
 ADDRESS = "check the server's address (`base_url`, or `url` of an incident)"
@@ -44,7 +45,7 @@ class OpenAiOptions(Frozen):
     @classmethod
     def _plain_url(cls, value: str) -> str:
         url = urlsplit(value)
-        if url.scheme not in {"http", "https"} or not url.hostname:
+        if url.scheme not in PORTS or not url.hostname or url.port == 0:
             raise ValueError(f"{value!r} is no http(s) address")
         if url.username or url.password or url.query:
             raise ValueError("a base_url with a user, a password or a query is refused: name the key by `api_key_env`")
@@ -98,9 +99,11 @@ class OpenAiEngine:
         return "remote"
 
     def asked(self, options: BaseModel) -> tuple[str, str | None]:
-        """Whom these options ask."""
+        """Whom these options ask: one address, however this machine and a scheme's own port are written."""
         known = OpenAiOptions.model_validate(options.model_dump())
-        return known.base_url, known.model
+        url = urlsplit(known.base_url)
+        host = "127.0.0.1" if url.hostname in LOCAL else url.hostname
+        return f"{url.scheme}://{host}:{url.port or PORTS[url.scheme]}{url.path}", known.model
 
     @contextmanager
     def open(self, job: ServeJob) -> Iterator[Session]:

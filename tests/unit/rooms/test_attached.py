@@ -28,6 +28,8 @@ def check(folder: Path, base: dict[str, Any], w8a8: dict[str, Any], path: str = 
     [
         ({}, {}),
         ({}, {"base_url": A + "/"}),
+        ({}, {"base_url": "http://LocalHost:8000"}),
+        ({}, {"base_url": "http://[::1]:8000/v1"}),
         ({"model": "m"}, {}),
         ({}, {"model": "m"}),
         ({"model": "m"}, {"model": "m"}),
@@ -40,6 +42,13 @@ def test_two_checkpoints_at_one_server_under_one_name_are_refused(
         RecipeError, match=r"variants\.w8a8: it would be asked at http://127\.0\.0\.1:8000 as baseline is"
     ):
         check(tmp_path, base, w8a8)
+
+
+def test_a_scheme_s_own_port_may_be_left_out(tmp_path: Path) -> None:
+    with pytest.raises(
+        RecipeError, match=r"variants\.w8a8: it would be asked at https://chat\.example:443 as baseline is"
+    ):
+        check(tmp_path, {"base_url": "https://chat.example/v1"}, {"base_url": "https://Chat.example:443/v1"})
 
 
 def test_servers_or_names_of_their_own_and_a_control_are_taken(tmp_path: Path) -> None:

@@ -171,11 +171,12 @@ class Serving:
             self.bench.watcher.note(f"{label}: another run is at it; waiting for its result")
 
         def make_of_these_bytes(folder: Path) -> None:
-            make(folder)
             try:
+                make(folder)
                 self._check_bytes()
-            except WorldError:
-                shutil.rmtree(folder)
+            except WorldError:  # a server may die of the change
+                if checkpoints.changed(self.checkpoint) is not None:
+                    shutil.rmtree(folder)
                 raise
 
         return self.bench.store.obtain(kind, key, make_of_these_bytes, resumable=True, on_wait=on_wait), False

@@ -427,15 +427,26 @@ class Meddler(Watcher):
             yield self
 
 
-@pytest.mark.parametrize("label", ["good: starting fake", "good: tiny · greedy"])
-def test_a_checkpoint_that_changes_while_it_is_judged_is_not_judged(tmp_path: Path, label: str) -> None:
+@pytest.mark.parametrize(
+    ("label", "options"),
+    [
+        ("good: starting fake", {}),
+        ("good: tiny · greedy", {}),
+        ("good: tiny · greedy", {"die_after": 30, "die_times": 1}),
+    ],
+)
+def test_a_checkpoint_that_changes_while_it_is_judged_is_not_judged(
+    tmp_path: Path, label: str, options: dict[str, int]
+) -> None:
     """Its answers would be stored, and promoted, as those of the bytes that were hashed."""
-    path = made(tmp_path)
+    variants = {"good": {"checkpoint": {"path": "good"}, "precision": "W8A8", "engine_args": options}}
+    path = made(tmp_path, variants=variants)
     config = tmp_path / "good" / "config.json"
     before = config.read_bytes()
     outcome = pipeline.run(recipe.load(path), tmp_path / "results", Meddler(label, config))
     assert verdict_of(outcome, "good") is Verdict.INCONCLUSIVE
     assert "good changed while it was judged: config.json is not what was hashed" in outcome.run.failures["good"]
+    assert not list((tmp_path / "results" / "objects").rglob("*.part"))
     config.write_bytes(before)
     again, watched = run(tmp_path, path)
     assert verdict_of(again, "good") is Verdict.PASS

@@ -111,7 +111,8 @@ def _nothing_measured(found: Measured) -> Judged | None:
 def _not_finite(found: Measured, floor: Measured | None) -> Judged | None:
     """FAIL where the variant has no number for many tokens to which the baseline, asked again, gives one each time."""
     lost, scored = found.details.get("num_lost", 0), found.details.get("num_positions", 0)
-    if lost <= MOST_MISSING * scored or floor is None or floor.details.get("num_lost"):
+    is_known = floor is not None and floor.estimate.value is not None and not floor.details.get("num_lost")
+    if lost <= MOST_MISSING * scored or not is_known:
         return None
     return Judged(
         Verdict.FAIL, f"{lost} of {scored} token scores are not finite numbers (NaN logits); all the baseline's are"
@@ -233,7 +234,8 @@ def _doubt(criterion: Criterion, found: Measured, statistics: Statistics, draws:
         return Judged(
             Verdict.INCONCLUSIVE,
             f"{_name(criterion, found)} {_show(criterion, found.estimate.value)} is the bound from {percent(covered)} of the "
-            f"baseline's probability, too little to pass by (at least {percent(LEAST_COVERED)}): keep more of it (`top_k`)",
+            f"baseline's probability, too little to pass by (at least {percent(LEAST_COVERED)}): raise `top_k` (to 20 at "
+            "most), or ask for top1_disagreement or perplexity_increase",
         )
     room, needed = _room(criterion, found, statistics, draws)
     if room.low <= needed and criterion.metric in RISE_METRICS:

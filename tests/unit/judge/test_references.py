@@ -153,6 +153,13 @@ def test_a_variant_that_has_no_number_where_the_baseline_has_one_each_time_fails
     assert both.verdict is not Verdict.FAIL, "the engine may be what gives none"
 
 
+def test_of_a_baseline_that_was_not_scored_again_nobody_says_that_it_has_numbers() -> None:
+    evidence = changed(made({}), nan, "w8a8", each=1)
+    scores = {name: found for name, found in evidence.reference_scores.items() if name != "baseline#1"}
+    found, _ = judged(replace(evidence, reference_scores=scores))
+    assert found.verdict is Verdict.INCONCLUSIVE
+
+
 def test_without_scores_of_right_answers_nothing_is_passed() -> None:
     found, sheet = judged(replace(made({}), reference_scores={}))
     assert found.verdict is Verdict.INCONCLUSIVE

@@ -51,13 +51,12 @@ def _causes(report: Repro) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    asked: set[str | None] = {None}
+    last: str | None = None
     for each in words.causes(report):
         because = Text(one_line(each.because))
         if each.missing:
-            missing = "the same" if each.missing in asked else one_line(each.missing)
-            because.append(f"; missing: {missing}", "yellow")
-            asked.add(each.missing)
+            because.append(f"; missing: {'the same' if each.missing == last else one_line(each.missing)}", "yellow")
+            last = each.missing
         table.add_row(Text(f"{each.state} ", _STATE[each.state]), Text(f"{CAUSES[each.cause]}: ") + because)
     return table
 

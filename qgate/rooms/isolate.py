@@ -34,7 +34,9 @@ def of_the_seeds(lab: Lab) -> None:
     if found.effect == "kept":
         lab.notes.append(f"a seed that failed fails again: ask with one of {names} to see it at once")
     elif found.ran:
-        lab.notes.append(f"it comes and goes: of the seeds that failed ({names}) few fail again")
+        lab.notes.append(
+            f"it comes and goes: {found.failures} of the {found.tries} seeds that failed ({names}) fail again"
+        )
     if found.effect != "kept":
         lab.failed = ()
 

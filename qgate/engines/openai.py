@@ -64,13 +64,20 @@ class OpenAiSession:
         yield from self._dialogue.answers(self._understood(request) for request in requests)
 
     def score(self, requests: Iterable[ScoreRequest]) -> Iterator[TokenScores]:
-        """One TokenScores per request, as they finish. Raises EngineError where the server is not vLLM's."""
-        if not self._dialogue.vllm:
-            raise EngineError(
-                f"{self._dialogue.name} cannot score given answers: it is not vLLM",
-                advice="serve with vLLM, use the engine `transformers`, or set token_evidence.enabled: false",
-            )
-        yield from self._dialogue.scores(requests)
+        """One TokenScores per request, as they finish; of a text none where the server is not vLLM's.
+
+        Raises EngineError where it is not, for given ids.
+        """
+        if self._dialogue.vllm:
+            yield from self._dialogue.scores(requests)
+            return
+        for request in requests:
+            if request.completion is None:
+                raise EngineError(
+                    f"{self._dialogue.name} cannot score given answers: it is not vLLM",
+                    advice="serve with vLLM, use the engine `transformers`, or set token_evidence.enabled: false",
+                )
+            yield TokenScores.none(request)
 
     def _understood(self, request: GenerateRequest) -> GenerateRequest:
         if request.body is None and not self._dialogue.vllm and (unheard := _beyond_openai(request.sampling)):

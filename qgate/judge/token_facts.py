@@ -52,7 +52,8 @@ def _of_references(case: Case, scores: Mapping[str, Mapping[str, TokenScores]]) 
             if each.token_ids.size and key in baseline and baseline[key].token_ids.size
         )
         if empty:
-            yield f"{arm} cannot score {empty} of {len(mine)} right answers: they have no token, or too many for it."
+            what = f"{arm} cannot score {empty} of {len(mine)} right answers"
+            yield f"{what}: they have no token or too many, or its server scores none."
         if other:
             yield f"{arm} reads {other} of {len(mine)} right answers as other tokens than the baseline: its tokenizer differs."
 

@@ -118,7 +118,8 @@ class TokenScores:
 
     @classmethod
     def none(cls, request: ScoreRequest) -> Self:
-        """Of a text that has no tokens, or too many for the model: an absence, which is told."""
+        """Of a text that has no tokens, or too many for the model, or before a server that scores none: an absence, which
+        is told."""
         nothing = np.empty(0, dtype=np.float32)
         lists = np.empty((0, request.top_k))
         return cls(request.id, nothing.astype(np.int32), nothing, lists.astype(np.int32), lists.astype(np.float32))

@@ -14,6 +14,7 @@ from qgate.engines.openai import ENGINE, OpenAiOptions
 from qgate.errors import DiedError, EngineError, StartError
 from qgate.io import flight
 from qgate.ports import Engine, load_engine
+from qgate.schemas.answers import ScoreRequest
 from tests.http_stub import HttpStub, Request
 from tests.unit.engines import jobs
 
@@ -90,6 +91,8 @@ def test_another_server_gets_only_openai_fields_and_cannot_score(tmp_path: Path)
         with pytest.raises(EngineError, match="cannot score") as caught:
             list(session.score(jobs.score_requests(1)))
         assert "token_evidence" in (caught.value.advice or "")
+        right = ScoreRequest(id="r", messages=jobs.messages("Q"), completion="A")
+        assert [len(each.token_ids) for each in session.score([right])] == [0], "told as missing; the run goes on"
 
 
 def test_sampling_that_the_server_would_ignore_is_refused(tmp_path: Path) -> None:

@@ -129,7 +129,9 @@ def test_right_answers_that_nobody_can_score_are_missing_and_told() -> None:
     found, sheet = judged(changed(made({}), nothing, *ARMS))
     assert found.verdict is Verdict.INVALID, "the A/A arm has too little to compare"
     for name in ARMS:
-        said = f"{name} cannot score 12 of 120 right answers: they have no token, or too many for it."
+        said = (
+            f"{name} cannot score 12 of 120 right answers: they have no token or too many, or its server scores none."
+        )
         assert said in sheet.findings
     assert not any("other tokens" in said for said in sheet.findings)
 

@@ -65,7 +65,7 @@ class Model:
         if request.method == "GET":
             return self.tell(request.path)
         if request.path == "/tokenize":
-            ids = self.prompt(request.body)
+            ids = ids_of(request.body["prompt"]) if "prompt" in request.body else self.prompt(request.body)
             return 200, {"tokens": ids, "count": len(ids), "max_model_len": self.args.max_model_len}
         self.num_answers += 1
         await self.fail()

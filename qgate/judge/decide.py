@@ -141,7 +141,7 @@ def _floor_unknown(found: Measured, floor: Measured | None) -> Judged | None:
     if floor.estimate.value is None:
         what = "the A/A arm has nothing to compare here"
     elif floor.num_missing > MOST_MISSING * floor.num_expected:
-        what = f"{floor.num_missing} of {floor.num_expected} answers of the A/A arm are missing"
+        what = f"the A/A arm lacks {floor.num_missing} of {floor.num_expected} to compare"
     else:
         return None
     return Judged(Verdict.INVALID, f"{what}: the engine's own noise is unknown")

@@ -127,7 +127,8 @@ def test_other_tokens_are_missing_and_told() -> None:
 
 def test_right_answers_that_nobody_can_score_are_missing_and_told() -> None:
     found, sheet = judged(changed(made({}), nothing, *ARMS))
-    assert found.verdict is Verdict.INVALID, "the A/A arm has too little to compare"
+    assert found.verdict is Verdict.INVALID
+    assert found.reason.startswith("the A/A arm lacks 12 of 120 to compare")
     for name in ARMS:
         said = (
             f"{name} cannot score 12 of 120 right answers: they have no token or too many, or its server scores none."

@@ -48,6 +48,12 @@ def test_of_layers_that_share_keys_and_values_all_else_is_needed() -> None:
         assert codes(completeness.check(of(kept, **config), of(keys, queries, **config))) == ["tensor-missing"]
 
 
+@pytest.mark.parametrize(("field", "expected"), [({"block_configs": []}, []), ({}, ["tensor-missing"])])
+def test_a_layer_that_was_pruned_away_is_not_missing(field: dict[str, Any], expected: list[str]) -> None:
+    names = [f"model.layers.{number}.mlp.up_proj.weight" for number in (0, 1, 3)]
+    assert codes(completeness.check(of(*names, num_hidden_layers=4, **field), None)) == expected
+
+
 def test_granites_stack_of_experts_may_be_taken_apart() -> None:
     mixture, rest = "model.layers.0.block_sparse_moe", {NORM: header(8)}
     theirs = facts(rest | {f"{mixture}.input_linear.weight": header(4, 16, 8)})

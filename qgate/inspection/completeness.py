@@ -152,11 +152,8 @@ def _is_known(name: str) -> bool:
 
 
 def _layer_count(facts: Facts) -> Iterator[Finding]:
-    """Layers 0 to num_hidden_layers - 1 in the stack that has nearly all tensors; encoders beside it say nothing.
-
-    Of a model that was pruned layer by layer (Nemotron's `block_configs`) one may be left with nothing.
-    """
-    said = None if "block_configs" in facts.config else facts.text_config.get("num_hidden_layers")
+    """Layers 0 to num_hidden_layers - 1 in the stack that has nearly all tensors; encoders beside it say nothing."""
+    said = None if facts.is_uneven else facts.text_config.get("num_hidden_layers")
     stacks: dict[str, set[int]] = defaultdict(set)
     sizes: Counter[str] = Counter()
     for name in facts.headers:

@@ -38,7 +38,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     if wrapped := [name for name in facts.headers if WRAPPER.match(name)]:
         yield TENSOR_NAMES_WRAPPED.at(wrapped, f"{len(wrapped)} of {len(facts.headers)} tensors have such a name")
     if (said := next((facts.text_config[name] for name in NUM_EXPERTS if name in facts.text_config), None)) is not None:
-        missing = _experts(facts, said) if isinstance(said, int) else []
+        missing = _experts(facts, said) if isinstance(said, int) and not facts.is_uneven else []
         if missing:
             yield TENSOR_MISSING.at(missing, f"the config says {said} experts, and others are there")
     if str(facts.text_config.get("model_type")) in TWO_NORMS and generates(facts) and not facts.config.get("auto_map"):

@@ -108,3 +108,8 @@ class Facts:
         """The language model's own part of config.json: all of it, or its `text_config`."""
         inner = self.config.get("text_config")
         return {**self.config, **inner} if isinstance(inner, dict) else self.config
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether it was pruned layer by layer (Nemotron's `block_configs`): layers may have fewer experts, or nothing."""
+        return "block_configs" in self.config

@@ -49,9 +49,10 @@ def test_of_layers_that_share_keys_and_values_all_else_is_needed() -> None:
 
 
 @pytest.mark.parametrize(("field", "expected"), [({"block_configs": []}, []), ({}, ["tensor-missing"])])
-def test_a_layer_that_was_pruned_away_is_not_missing(field: dict[str, Any], expected: list[str]) -> None:
-    names = [f"model.layers.{number}.mlp.up_proj.weight" for number in (0, 1, 3)]
-    assert codes(completeness.check(of(*names, num_hidden_layers=4, **field), None)) == expected
+def test_layers_and_experts_that_were_pruned_away_are_not_missing(field: dict[str, Any], expected: list[str]) -> None:
+    names = [f"model.layers.{number}.mlp.experts.0.up_proj.weight" for number in (0, 1, 3)]
+    found = of(*names, num_hidden_layers=4, n_routed_experts=2, **field)
+    assert codes(completeness.check(found, None)) == codes(essentials.check(found)) == expected
 
 
 def test_granites_stack_of_experts_may_be_taken_apart() -> None:

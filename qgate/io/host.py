@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,8 @@ def describe() -> dict[str, Any]:
 
 
 def num_cores() -> int:
-    """Logical CPU cores; 1 where the machine does not say."""
-    return psutil.cpu_count() or 1
+    """Logical CPU cores that this process may use, as far as the machine says."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else psutil.cpu_count() or 1
 
 
 def cpu_name() -> str:

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from qgate.inspection.facts import Facts, Header
-from qgate.inspection.scheme import Promise, Scheme
+from qgate.inspection.scheme import EMBEDDING, Promise, Scheme
 
 PACKED = (".weight_packed", ".qweight")
 QUANTIZED_DTYPES = frozenset({"I8", "U8", "F8_E4M3", "F8_E5M2", "I32"})
-EMBEDDING = re.compile(r"(^|\.)(embed\w*|wte|wpe|\w*_embed(dings?)?|emb)$")
 NOT_LINEAR = re.compile(r"(^|\.)(\w*norm\w*|ln_\w+|conv\w*|patch_embed\w*|A_log|rotary_emb)(\.|$)", re.IGNORECASE)
 HEAD = re.compile(r"(^|\.)(lm_head|embed_out|output)$")
 ROUTER = re.compile(r"(^|\.)(gate|router|shared_expert_gate|wg)(\.(layer|classifier|wg|proj))?$")

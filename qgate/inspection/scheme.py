@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 LINEAR = "Linear"
+EMBEDDING = re.compile(r"(^|\.)(embed\w*|wte|wpe|\w*_embed(dings?)?|emb)$")
+"""Names of modules that the target `Embedding` means."""
 NO_PATTERN = (re.error, OverflowError, RecursionError)
 """What Python says of a text that is no regular expression."""
 ORDERS = {"group": "group", "dynamic": "group", "True": "group", "static": "static", "weight": "static"}
@@ -77,7 +79,10 @@ class Promise:
 
 
 def matches(module: str, target: str) -> bool:
-    """Whether `target` is `module`'s name, a `re:` pattern of its start, or (`~part`) one or more whole parts of it."""
+    """Whether `target` is `module`'s name, a `re:` pattern of its start, (`~part`) one or more whole parts of it, or the class
+    `Embedding`."""
+    if target == "Embedding":
+        return EMBEDDING.search(module) is not None
     if target.startswith("re:"):
         try:
             return re.match(target[3:], module) is not None

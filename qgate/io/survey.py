@@ -16,9 +16,8 @@ import orjson
 
 from qgate.inspection import numbers
 from qgate.inspection.facts import FLOATS, Facts, GroupIndex, Header, TokenizerFacts, Values
-from qgate.inspection.layers import EMBEDDING
 from qgate.inspection.scales import SCALE
-from qgate.inspection.scheme import promise
+from qgate.inspection.scheme import EMBEDDING, Promise, promise
 from qgate.io import checkpoint, shards
 from qgate.io.tensor_data import TensorData
 
@@ -45,7 +44,6 @@ def survey(folder: Path) -> Survey:
     data = TensorData(tensors)
     whole = {} if any(fault.code.startswith("shard") for fault in faults) else tensors
     unreadable: dict[str, str] = {}
-    bits = [scheme.bits for _, scheme in promised.rules if scheme] if (promised := promise(config)) is not None else []
     facts = Facts(
         config=config,
         headers={
@@ -58,7 +56,7 @@ def survey(folder: Path) -> Survey:
         mistral=_json(folder / "params.json", {}),
         unreadable=unreadable,
         values={name: _values(data, name) for name, each in whole.items() if _is_counted(name, each.dtype, each.shape)},
-        zero_points=_zero_points(data, whole, bits[0] if bits else 4),
+        zero_points=_zero_points(data, whole, promise(config)),
         group_indices={
             name: _group_index(data, name)
             for name, each in whole.items()
@@ -93,18 +91,21 @@ def _values(data: TensorData, name: str) -> Values:
     return numbers.count(data.raw(name), data.tensors[name].dtype)
 
 
-def _zero_points(data: TensorData, tensors: Mapping[str, Any], bits: int) -> dict[str, dict[int, int]]:
+def _zero_points(data: TensorData, tensors: Mapping[str, Any], promised: Promise | None) -> dict[str, dict[int, int]]:
     """GPTQ's; and compressed-tensors', whose packed ones are stored with half their range added."""
     found = {}
     for name, tensor in tensors.items():
-        if name.endswith(".qzeros") and tensor.dtype == "I32" and bits in {4, 8}:
-            found[name] = numbers.count_packed(data.raw(name), bits)
-        elif name.endswith(".weight_zero_point") and tensor.dtype == "I8":
+        module, _, kind = name.rpartition(".")
+        if kind == "weight_zero_point" and tensor.dtype == "I8":
             counts = numbers.count_packed(data.raw(name), 8)
             found[name] = {value - 256 if value > 127 else value: num for value, num in counts.items()}
-        elif name.endswith(".weight_zero_point") and tensor.dtype == "I32" and bits in {4, 8}:
-            counts = numbers.count_packed(data.raw(name), bits)
-            found[name] = {value - 2 ** (bits - 1): num for value, num in counts.items()}
+        elif kind in {"qzeros", "weight_zero_point"} and tensor.dtype == "I32":
+            scheme = promised.scheme_of(module) if promised is not None else None
+            bits = scheme.bits if scheme is not None else 4
+            if bits in {4, 8}:
+                less = 2 ** (bits - 1) if kind == "weight_zero_point" else 0
+                counts = numbers.count_packed(data.raw(name), bits)
+                found[name] = {value - less: num for value, num in counts.items()}
     return found
 
 

@@ -7,11 +7,13 @@ import numpy as np
 import orjson
 import pytest
 
-from qgate.inspection import completeness, essentials, fields, membership, vocabulary
+from qgate.inspection import completeness, essentials, fields, membership, tensors, vocabulary
 from qgate.inspection.facts import Facts
+from qgate.inspection.layers import quantized_layers
+from qgate.inspection.scheme import promise
 from qgate.rooms.inspect import inspect
 from tests.unit.inspection.planting import write
-from tests.unit.inspection.test_facts import CT, codes, facts, header
+from tests.unit.inspection.test_facts import CT, LINEAR, codes, facts, header
 
 NORM = "model.norm.weight"
 LAYER = "model.layers.{}.self_attn.{}.weight"
@@ -94,6 +96,22 @@ def test_qwen_mixtures_may_have_no_biases_and_an_embedding_may_be_quantized(
     names = [f"model.layers.0.{norm}.weight" for norm in essentials.NORMS] + [LAYER.format(0, "q_proj")]
     config = {"model_type": "qwen2_moe", "architectures": ["Qwen2MoeForCausalLM"], **field}
     assert codes(essentials.check(of(NORM, "model.embed_tokens.weight_packed", *names, **config))) == expected
+
+
+def test_a_quantized_embedding_has_a_scheme_of_its_own() -> None:
+    whole = {"targets": ["Embedding"], "weights": {"num_bits": 8, "strategy": "channel"}}
+    said = CT | {"config_groups": {"first": LINEAR, "second": whole}}
+    tensors_of = {
+        "model.embed_tokens": (header(256, 32, dtype="I32"), header(256, 1)),
+        "model.layers.0.mlp.up_proj": (header(256, 16, dtype="I32"), header(256, 1)),
+    }
+    packed = {f"{module}.weight_packed": each[0] for module, each in tensors_of.items()}
+    scales = {f"{module}.weight_scale": each[1] for module, each in tensors_of.items()}
+    shapes = {f"{module}.weight_shape": header(2, dtype="I64") for module in tensors_of}
+    found = facts(packed | scales | shapes, quantization=said)
+    layers = quantized_layers(found, promise(found.config))
+    assert {layer.module: layer.scheme.bits for layer in layers} == dict(zip(tensors_of, (8, 4), strict=True))
+    assert codes(tensors.check(found, layers)) == []
 
 
 def test_embeddings_of_positions_are_no_linear_layers() -> None:

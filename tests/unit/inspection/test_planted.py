@@ -728,6 +728,7 @@ HARMLESS: dict[str, tuple[str, Plant]] = {
     "a quantized model in two forms": (
         "float-quantized", both(beside_consolidated, change("params.json", quantization=FP8_OF_MISTRAL)),
     ),
+    "GPTQ with another width for some layers": ("gptq-v1", config(quantization_config__dynamic={"+:.*x": {"bits": 8}})),
     "inputs with a zero point": ("int-quantized", with_asymmetric_inputs),
     "FP8 scales under transformers' names": ("float-quantized-static", in_transformers_words),
     "a cast that the baseline has too": ("gptq-v1", in_both_casts),

@@ -62,6 +62,9 @@ def _files(folder: Path, index: dict[str, str] | None, faults: list[ShardFault])
         faults += [ShardFault("weights-pickled", name, "the weights are there as pickles only") for name in pickles]
     elif not found:
         faults.append(ShardFault("weights-missing", "*.safetensors", "there is no such file"))
+    elif len(found) > 1 and folder / WHOLE in found:
+        rest = [path.name for path in found if path.name != WHOLE]
+        faults += [ShardFault("weights-twice", name, f"transformers loads {WHOLE} alone, vLLM both") for name in rest]
     elif len(found) > 1:
         faults.append(ShardFault("index-missing", INDEX, f"there are {len(found)} weight files, and no index"))
     return found

@@ -145,6 +145,11 @@ def beside_consolidated(opened: Opened) -> None:
     write(opened.folder / "consolidated.safetensors", weights, dict.fromkeys(weights, "F16"))
 
 
+def beside_another(opened: Opened) -> None:
+    """A second weight file, and no index."""
+    write(opened.folder / "other.safetensors", {"other.weight": np.ones(4, np.float16)}, {"other.weight": "F16"})
+
+
 FP8_OF_MISTRAL = {"qformat_weight": "fp8_e4m3", "qscheme_act": "TENSOR"}
 
 
@@ -475,6 +480,7 @@ FAULTS = [
     Fault("index-missing", "int-quantized", in_two(index=False)),
     Fault("tensor-twice", "int-quantized", in_two(twice=True)),
     Fault("weights-twice", "int-quantized", beside_an_older_save),
+    Fault("weights-twice", "int-quantized", beside_another, is_compared=False),
     Fault("weights-twice", "int-quantized", beside_consolidated),
     Fault("weights-twice", "gptq-v1", both(beside_consolidated, change("params.json", quantization=FP8_OF_MISTRAL))),
     Fault("weights-twice", "baseline", both(beside_consolidated, change("params.json", quantization=FP8_OF_MISTRAL))),

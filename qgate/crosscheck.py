@@ -8,7 +8,8 @@ from math import inf
 
 from qgate.judge.criteria import ONE_SIDED, metric_of
 from qgate.judge.defects import DEFECTS
-from qgate.schemas.recipe import BASELINE, LM_EVAL, REFERENCES, TOKEN_METRICS, Criterion, GgufSource, Recipe, Tier
+from qgate.schemas.recipe import BASELINE, LM_EVAL, REFERENCES, TOKEN_METRICS, Criterion, Recipe, Tier
+from qgate.schemas.variant import GgufSource
 from qgate.wording import near_or_known
 
 PRECISIONS = frozenset(

@@ -1,29 +1,22 @@
-"""A recipe and its loaded sets in, every step with what its content key is made of out. Pure.
+"""A recipe and its loaded sets in, every step out. Pure.
 
-    model ─▶ baseline ─┬▶ generate (set × profile × replicate) ─▶ score: own answers, as the reference for the rest
-                       └▶ quantize ─▶ variant ─▶ generate ─▶ score: the baseline's answers, teacher-forced
-    and the baseline scores each variant's answers, which shows garble without knowing its language. Right answers are
-    scored by every checkpoint where items have them.
-
-A key holds all that can change the bytes. It names a checkpoint by its content, so steps behind a variant that is not
-made yet have no key until it is.
+model ─▶ baseline ─┬▶ generate (set × profile × replicate) ─▶ score: own answers, as the reference for the rest
+                   └▶ quantize ─▶ variant ─▶ generate ─▶ score: the baseline's answers, teacher-forced
+and the baseline scores each variant's answers, which shows garble without knowing its language. Right answers are
+scored by every checkpoint where items have them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from qgate.crosscheck import evalset_name
 from qgate.schemas.answers import GenerateRequest, Sampling, ScoreRequest
-from qgate.schemas.base import content_key
 from qgate.schemas.evalset import Evalset, Item
-from qgate.schemas.recipe import BASELINE, REFERENCES, EvalsetUse, Recipe, SamplingProfile, Variant
-
-FORMAT = 1
-"""Rises when the layout of stored objects changes, so that old ones are not taken for new."""
+from qgate.schemas.recipe import BASELINE, REFERENCES, EvalsetUse, Recipe, SamplingProfile
 
 Asked = TypeVar("Asked", GenerateRequest, ScoreRequest)
 
@@ -121,22 +114,6 @@ class Plan:
     def score_for(self, variant: str, *, own: bool) -> list[ScoreStep]:
         """Score steps of one checkpoint: over the baseline's answers (`own`), or over the other variants'."""
         return [s for s in self.score if s.variant == variant and s.of_baseline == own]
-
-
-@dataclass(frozen=True)
-class EngineIdentity:
-    """What decides the bytes of an arm beside checkpoint and requests."""
-
-    name: str
-    tool: str
-    workers: str
-    device: str
-    dtype: str
-    options: Mapping[str, Any]
-    concurrency: int
-    repeatable: bool
-    max_model_len: int | None = None
-    """Longest context that the server is started with, where the engine is sized to the load."""
 
 
 def plan(recipe: Recipe, evalsets: Mapping[str, Evalset]) -> Plan:
@@ -253,73 +230,3 @@ def item_of(request_id: str) -> str:
 def _rank(item: str) -> float:
     """A fixed number in [0, 1) from the item's name."""
     return int.from_bytes(hashlib.sha256(item.encode()).digest()[:8], "big") / 2**64
-
-
-def dequantize_key(gguf_sha256: str, dtype: str, tool: str, worker_sha256: str) -> str:
-    """Content key of a baseline that is unpacked from a GGUF file."""
-    return content_key({"format": FORMAT, "gguf": gguf_sha256, "dtype": dtype, "tool": tool, "worker": worker_sha256})
-
-
-def quantize_key(
-    model_digest: str, variant: Variant, options: Mapping[str, Any], tool: str, files: Mapping[str, str]
-) -> str:
-    """Content key of a quantized checkpoint. `files`: sha256 of the worker and of the calibration file."""
-    calibration = None if variant.calibration is None else variant.calibration.model_dump(mode="json", exclude={"file"})
-    return content_key(
-        {
-            "format": FORMAT,
-            "model": model_digest,
-            "quantizer": variant.quantizer,
-            "options": dict(options),
-            "calibration": calibration,
-            "tool": tool,
-            "files": dict(files),
-        }
-    )
-
-
-def generate_key(step: GenerateStep, checkpoint_digest: str, engine: EngineIdentity) -> str:
-    """Content key of an arm's answers."""
-    return asked_key("requests", step, checkpoint_digest, engine)
-
-
-def asked_key(name: str, step: GenerateStep | RankStep, checkpoint_digest: str, engine: EngineIdentity) -> str:
-    """Content key of what came back for a step's requests, which count under `name`."""
-    return content_key(
-        {
-            "format": FORMAT,
-            "checkpoint": checkpoint_digest,
-            "engine": engine_parts(engine),
-            name: content_key([request.model_dump(mode="json", exclude_none=True) for request in step.requests]),
-            "replicate": step.replicate,
-        }
-    )
-
-
-def score_key(step: ScoreStep, checkpoint_digest: str, engine: EngineIdentity, source_key: str) -> str:
-    """Content key of teacher-forced scores; `source_key` is the key of the answers that are scored."""
-    return content_key(
-        {
-            "format": FORMAT,
-            "checkpoint": checkpoint_digest,
-            "engine": engine_parts(engine),
-            "source": source_key,
-            "top_k": step.top_k,
-            "max_items": step.max_items,
-            "replicate": step.replicate,
-        }
-    )
-
-
-def judge_key(
-    recipe: Mapping[str, Any], *, rows: str, token_scores: Sequence[str], rest: Mapping[str, Any], code: str
-) -> str:
-    """Content key of a verdict sheet: the recipe's demands, the observed rows, whose scores, and the judge itself."""
-    evidence = {"rows": rows, "token_scores": list(token_scores), **rest}
-    return content_key({"format": FORMAT, "recipe": dict(recipe), "evidence": evidence, "code": code})
-
-
-def engine_parts(engine: EngineIdentity) -> dict[str, Any]:
-    """An engine's identity as a part of a content key."""
-    known = {name: value for name, value in vars(engine).items() if value is not None}
-    return {**known, "options": dict(engine.options)}

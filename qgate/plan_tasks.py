@@ -1,4 +1,4 @@
-"""What lm-eval asks in, steps of the plan with their content keys out. Pure.
+"""What lm-eval asks in, steps of the plan out. Pure.
 
 The answers that it wants written become generate steps like any other set's, under a profile of their own, since its
 tasks say themselves how they sample. The continuations that it wants ranked become rank steps.
@@ -6,12 +6,10 @@ tasks say themselves how they sample. The continuations that it wants ranked bec
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from qgate.plan import FORMAT, EngineIdentity, GenerateStep, Plan, RankStep, arms_of, asked_key, scores_of
+from qgate.plan import GenerateStep, Plan, RankStep, arms_of, scores_of
 from qgate.schemas.answers import GenerateRequest, Sampling, ScoreRequest
-from qgate.schemas.base import content_key
 from qgate.schemas.recipe import LM_EVAL, Recipe
 from qgate.schemas.tasks import TaskRequest
 
@@ -54,21 +52,3 @@ def _given(name: str, asked: TaskRequest) -> ScoreRequest:
         top_k=1,
         prompt=asked.prompt_ids,
     )
-
-
-def rank_key(step: RankStep, checkpoint_digest: str, engine: EngineIdentity) -> str:
-    """Content key of an arm's scores of given continuations."""
-    return asked_key("ranked", step, checkpoint_digest, engine)
-
-
-def tasks_key(
-    spec: Mapping[str, Any], *, files: Mapping[str, str], tokenizer: Mapping[str, str], tool: str, worker: str
-) -> str:
-    """Content key of what lm-eval asks. `files`, `tokenizer`: sha256 of the tasks' and the tokenizer's files by name."""
-    parts = {"spec": dict(spec), "files": dict(files), "tokenizer": dict(tokenizer)}
-    return content_key({"format": FORMAT, **parts, "tool": tool, "worker": worker})
-
-
-def task_scores_key(tasks: str, arms: Sequence[str]) -> str:
-    """Content key of lm-eval's scores of one arm: of what it asked, and of what was answered."""
-    return content_key({"format": FORMAT, "tasks": tasks, "arms": list(arms)})

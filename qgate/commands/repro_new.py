@@ -24,7 +24,7 @@ from qgate.levers import load_isolating
 from qgate.ports import load_engine
 from qgate.rooms.incident_run import Wanted, from_run
 from qgate.schemas.incident import MOST_IN_FLIGHT, Frequency, Incident, Side
-from qgate.schemas.recipe import HubSource, LocalSource
+from qgate.schemas.variant import HubSource, LocalSource
 from qgate.wording import counted
 
 

@@ -15,7 +15,8 @@ from qgate.errors import RecipeError
 from qgate.io.validation import Document
 from qgate.io.yaml_tree import parse
 from qgate.ports import load_engine, load_quantizer, plugin_names
-from qgate.schemas.recipe import Calibration, EvalsetUse, GgufSource, LocalSource, Recipe, Source, Variant
+from qgate.schemas.recipe import EvalsetUse, Recipe
+from qgate.schemas.variant import Calibration, GgufSource, LocalSource, Source, Variant
 from qgate.wording import near_or_known
 
 

@@ -23,8 +23,8 @@ from qgate.io.answer_log import count_by_status, num_whole, read_answers
 from qgate.io.files import write_text
 from qgate.io.score_log import ScoreLog, num_positions
 from qgate.io.store import Store
-from qgate.plan import EngineIdentity, GenerateStep, RankStep, ScoreStep, generate_key, score_key
-from qgate.plan_tasks import rank_key
+from qgate.keys import EngineIdentity, generate_key, rank_key, score_key
+from qgate.plan import GenerateStep, RankStep, ScoreStep
 from qgate.ports import Engine, ServeJob, Session, Watcher
 from qgate.rooms.generate import generate
 from qgate.rooms.score import score, score_requests

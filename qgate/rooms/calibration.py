@@ -14,7 +14,7 @@ from typing import Any
 
 from qgate.errors import CheckpointError
 from qgate.io.files import write_text
-from qgate.schemas.recipe import Calibration, Variant
+from qgate.schemas.variant import Calibration, Variant
 
 ROLES = frozenset({"system", "user", "assistant"})
 

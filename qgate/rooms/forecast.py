@@ -11,7 +11,8 @@ from qgate.rooms.obtain import obtain_model
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.variants import baseline_key
 from qgate.schemas.checkpoint import Checkpoint
-from qgate.schemas.recipe import BASELINE, GgufSource
+from qgate.schemas.recipe import BASELINE
+from qgate.schemas.variant import GgufSource
 from qgate.sizing.ledger import GIB, Ledger
 from qgate.sizing.placement import Device, Need, Placement, fitted, place
 

@@ -16,8 +16,9 @@ from qgate.plan import item_of, plan
 from qgate.schemas.answers import Answer, GenerateRequest
 from qgate.schemas.evalset import Evalset
 from qgate.schemas.incident import Incident, Recognition, Reference, Request, Side
-from qgate.schemas.recipe import BASELINE, HubSource, LocalSource, Recipe, Source
+from qgate.schemas.recipe import BASELINE, Recipe
 from qgate.schemas.run import ArmRecord, Run
+from qgate.schemas.variant import HubSource, LocalSource, Source
 from qgate.schemas.verdict import VerdictSheet
 
 NUM_SHOWN = 8

@@ -9,7 +9,7 @@ from pathlib import Path
 from qgate.io import artefact
 from qgate.io.files import sha256_files
 from qgate.judge.verdict import judge
-from qgate.plan import judge_key
+from qgate.keys import judge_key
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.work import Work
 from qgate.schemas.evidence import Evidence, Row

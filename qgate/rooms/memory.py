@@ -16,7 +16,8 @@ from qgate.rooms.precheck import VariantJob, packed_layers, quantized_layers
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.variants import job_of
 from qgate.schemas.checkpoint import Checkpoint
-from qgate.schemas.recipe import BASELINE, HubSource, LocalSource
+from qgate.schemas.recipe import BASELINE
+from qgate.schemas.variant import HubSource, LocalSource
 from qgate.sizing.ledger import Ledger
 from qgate.sizing.model import Model, group_size_of, stored
 from qgate.sizing.placement import Device

@@ -16,11 +16,11 @@ from qgate.errors import CheckpointError
 from qgate.io import artefact, checkpoint, hashes, hub, scripts
 from qgate.io import precision as precisions
 from qgate.io.store import Store
-from qgate.plan import dequantize_key
+from qgate.keys import dequantize_key
 from qgate.ports import Tool, Watcher
 from qgate.rooms.working import work_off
 from qgate.schemas.checkpoint import Checkpoint, Making
-from qgate.schemas.recipe import GgufSource, HubSource, LocalSource
+from qgate.schemas.variant import GgufSource, HubSource, LocalSource
 
 KIND = "checkpoints"
 GGUF_WORKER = Path(__file__).resolve().parent.parent / "workers" / "gguf_dequantize.py"

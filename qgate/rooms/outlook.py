@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from qgate.io import tensors
 from qgate.io.answer_log import num_whole
-from qgate.plan import GenerateStep, RankStep, ScoreStep, generate_key, score_key
-from qgate.plan_tasks import rank_key
+from qgate.keys import generate_key, rank_key, score_key
+from qgate.plan import GenerateStep, RankStep, ScoreStep
 from qgate.rooms.obtain import obtain_model, obtain_ready
 from qgate.rooms.precheck import precheck, quantized_layers, result_bytes
 from qgate.rooms.prepare import Prepared
@@ -16,7 +16,8 @@ from qgate.rooms.tasks import find_tasks
 from qgate.rooms.variants import baseline_key, job_of, tool_of, variant_key
 from qgate.rooms.work import ArmKey, key_of
 from qgate.schemas.checkpoint import Checkpoint
-from qgate.schemas.recipe import BASELINE, GgufSource
+from qgate.schemas.recipe import BASELINE
+from qgate.schemas.variant import GgufSource
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from qgate.io.tensors import Tensor
 from qgate.ports import Quantizer, Tool
 from qgate.rooms import calibration
 from qgate.schemas.checkpoint import Checkpoint
-from qgate.schemas.recipe import Calibration
+from qgate.schemas.variant import Calibration
 from qgate.sizing.model import Packed, packed
 
 GROUP_SIZES = (16, 32, 64, 128, 256)

@@ -24,7 +24,8 @@ from qgate.io.recipe import LoadedRecipe
 from qgate.io.scoring import scorers_of, with_references
 from qgate.io.store import Store
 from qgate.io.task_files import AskedTasks
-from qgate.plan import EngineIdentity, Plan, plan
+from qgate.keys import EngineIdentity
+from qgate.plan import Plan, plan
 from qgate.ports import NO_TOOL, Engine, Repeatable, Scorer, ServeJob, Sized, Tool, Watcher, load_engine
 from qgate.rooms import calibration
 from qgate.rooms.arms import Bench, Serving

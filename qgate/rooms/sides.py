@@ -24,8 +24,8 @@ from qgate.rooms.replay import Setup
 from qgate.schemas.base import content_key
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.incident import Side
-from qgate.schemas.recipe import GgufSource
 from qgate.schemas.repro import Arm
+from qgate.schemas.variant import GgufSource
 
 DTYPES = {"half": "float16", "float": "float32"}
 REFERENCE = "transformers"

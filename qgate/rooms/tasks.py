@@ -25,7 +25,8 @@ from qgate.io import artefact, checkpoint, proc, scripts, task_files
 from qgate.io.files import sha256_file
 from qgate.io.score_log import read_scores
 from qgate.io.task_files import REQUESTS, TASKS, AskedTasks
-from qgate.plan_tasks import plan_tasks, task_request_id, task_scores_key, tasks_key
+from qgate.keys import task_scores_key, tasks_key
+from qgate.plan_tasks import plan_tasks, task_request_id
 from qgate.ports import Tool
 from qgate.rooms.arms import Arm
 from qgate.rooms.prepare import Prepared, check_scopes, requests_by_id

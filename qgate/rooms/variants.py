@@ -6,7 +6,7 @@ from pathlib import Path
 
 from qgate.io import scripts
 from qgate.io.files import sha256_file
-from qgate.plan import quantize_key
+from qgate.keys import quantize_key
 from qgate.ports import Archived, Tool, load_quantizer
 from qgate.rooms.berths import quantizing
 from qgate.rooms.obtain import GGUF_LOCK, gguf_key, obtain_model, obtain_ready
@@ -14,7 +14,8 @@ from qgate.rooms.precheck import VariantJob, precheck
 from qgate.rooms.prepare import Prepared
 from qgate.rooms.quantize import quantize
 from qgate.schemas.checkpoint import Checkpoint
-from qgate.schemas.recipe import BASELINE, GgufSource, Recipe, Variant
+from qgate.schemas.recipe import BASELINE, Recipe
+from qgate.schemas.variant import GgufSource, Variant
 
 PRECISION_OF = {"float16": "FP16", "bfloat16": "BF16"}
 

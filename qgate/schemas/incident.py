@@ -15,7 +15,7 @@ from pydantic import Field, field_validator, model_validator
 from qgate.schemas.base import Frozen
 from qgate.schemas.evalset import ScorerUse
 from qgate.schemas.incident_checks import are_turns, is_prompt, is_response, wrong_values
-from qgate.schemas.recipe import EnvName, Source
+from qgate.schemas.variant import EnvName, Source
 
 Endpoint = Literal["/v1/chat/completions", "/v1/completions"]
 CHAT: Endpoint = "/v1/chat/completions"

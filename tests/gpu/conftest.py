@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from qgate.ports import Tool
 from qgate.rooms.obtain import GGUF_LOCK, dequantize
-from qgate.schemas.recipe import GgufSource
+from qgate.schemas.variant import GgufSource
 from tests.gpu.serving import GPUS
 from tests.tools import gguf_or_skip, tool_or_skip
 

@@ -16,7 +16,8 @@ from qgate.engines.vllm import ENGINE, VllmOptions
 from qgate.engines.vllm_options import ONE_SERVER, SEVERAL_SERVERS
 from qgate.io import checkpoint, host, proc
 from qgate.io.store import Store
-from qgate.plan import EngineIdentity, GenerateStep
+from qgate.keys import EngineIdentity
+from qgate.plan import GenerateStep
 from qgate.ports import ServeJob, Tool
 from qgate.rooms.arms import Bench, Serving
 from qgate.schemas.answers import GenerateRequest, Sampling

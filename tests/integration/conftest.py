@@ -18,7 +18,7 @@ from qgate.io import env_build, tensors
 from qgate.io.tensor_data import TensorData
 from qgate.ports import Tool
 from qgate.rooms.obtain import GGUF_LOCK, dequantize
-from qgate.schemas.recipe import GgufSource
+from qgate.schemas.variant import GgufSource
 from tests.tools import gguf_or_skip, tool_or_skip
 from tests.unit.tiny_checkpoint import write_safetensors
 

@@ -20,7 +20,7 @@ from qgate.ports import Tool, load_quantizer
 from qgate.rooms.precheck import VariantJob, precheck
 from qgate.rooms.quantize import quantize
 from qgate.schemas.checkpoint import Checkpoint
-from qgate.schemas.recipe import Calibration
+from qgate.schemas.variant import Calibration
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent

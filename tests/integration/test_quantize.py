@@ -15,7 +15,7 @@ from qgate.ports import Tool, load_quantizer
 from qgate.rooms.precheck import VariantJob, precheck, quantized_layers, result_bytes
 from qgate.rooms.quantize import quantize
 from qgate.schemas.checkpoint import Checkpoint
-from qgate.schemas.recipe import Calibration
+from qgate.schemas.variant import Calibration
 from tests.integration.conftest import SHORT
 from tests.tools import tool_or_skip
 

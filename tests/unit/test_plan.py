@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from qgate.plan import EngineIdentity, first_items, generate_key, plan, sample, score_key
+from qgate.keys import EngineIdentity, generate_key, score_key
+from qgate.plan import first_items, plan, sample
 from qgate.schemas.evalset import Evalset, Item, Message, ScorerUse
 from qgate.schemas.recipe import Recipe
 from tests.unit.recipes import small

@@ -14,7 +14,7 @@ from qgate.crosscheck import evalset_name
 from qgate.io import evalsets, hashes, recipe
 from qgate.judge.reach import out_of_reach
 from qgate.rooms import calibration
-from qgate.schemas.recipe import HubSource
+from qgate.schemas.variant import HubSource
 from tests.http_stub import HttpStub, Request
 from tests.unit.sizing import models
 from tests.unit.tiny_checkpoint import PLAIN, write_checkpoint

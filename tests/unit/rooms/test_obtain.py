@@ -17,7 +17,7 @@ from qgate.errors import CheckpointError
 from qgate.io import hub
 from qgate.io.files import sha256_file
 from qgate.rooms.obtain import gguf_sha256, obtain_model, obtain_ready
-from qgate.schemas.recipe import GgufSource, HubSource, LocalSource
+from qgate.schemas.variant import GgufSource, HubSource, LocalSource
 from tests.unit.tiny_checkpoint import write_checkpoint
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

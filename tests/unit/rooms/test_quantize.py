@@ -19,7 +19,7 @@ from qgate.rooms import calibration
 from qgate.rooms.precheck import VariantJob, precheck, quantized_layers, result_bytes
 from qgate.rooms.quantize import quantize
 from qgate.schemas.base import Frozen
-from qgate.schemas.recipe import Calibration
+from qgate.schemas.variant import Calibration
 from tests.unit.tiny_checkpoint import PLAIN, Entries, write_checkpoint, write_safetensors
 
 WORKER = """

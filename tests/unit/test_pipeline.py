@@ -224,28 +224,34 @@ def test_a_changed_checkpoint_does_only_its_own_steps_again(tmp_path: Path) -> N
     assert {arm.step for arm in again.run.arms if not arm.cached and arm.variant == "baseline"} == {"score"}
 
 
-def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = made(tmp_path)
+def interrupt(monkeypatch: pytest.MonkeyPatch, verb: str, after: int) -> list[int]:
+    """Interrupts the session's first `verb` (generate, score) after so many results; how many each was asked for."""
     asked: list[int] = []
     session_of = ENGINE.open
 
     @contextmanager
     def counting(job: Any) -> Iterator[Any]:
         with session_of(job) as session:
-            generate = session.generate
+            work = getattr(session, verb)
 
-            def stop_after_50(requests: Any) -> Iterator[Any]:
+            def stopping(requests: Any) -> Iterator[Any]:
                 wanted = list(requests)
                 asked.append(len(wanted))
-                for number, answer in enumerate(generate(wanted)):
-                    if len(asked) == 1 and number == 50:
+                for number, result in enumerate(work(wanted)):
+                    if len(asked) == 1 and number == after:
                         raise KeyboardInterrupt
-                    yield answer
+                    yield result
 
-            session.generate = stop_after_50
+            setattr(session, verb, stopping)
             yield session
 
     monkeypatch.setattr(type(ENGINE), "open", lambda self, job: counting(job))
+    return asked
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = made(tmp_path)
+    asked = interrupt(monkeypatch, "generate", 50)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, path)
     total = asked[0]

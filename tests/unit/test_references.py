@@ -7,7 +7,6 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from qgate.reports import terminal
 from qgate.schemas.verdict import CriterionResult, Verdict
 from tests.unit import checkpoints
 from tests.unit.recipes import small, write, write_evalset
-from tests.unit.test_pipeline import Outcome, item, run
+from tests.unit.test_pipeline import Outcome, interrupt, item, run
 
 NUM_ITEMS, NUM_WITHOUT = 75, 5
 
@@ -115,26 +114,7 @@ def test_turned_off_they_are_neither_scored_nor_shown(tmp_path: Path) -> None:
 
 def test_an_interrupted_step_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(tmp_path)
-    asked: list[int] = []
-    session_of = ENGINE.open
-
-    @contextmanager
-    def counting(job: Any) -> Iterator[Any]:
-        with session_of(job) as session:
-            score = session.score
-
-            def stop_after_30(requests: Any) -> Iterator[Any]:
-                wanted = list(requests)
-                asked.append(len(wanted))
-                for number, scores in enumerate(score(wanted)):
-                    if len(asked) == 1 and number == 30:
-                        raise KeyboardInterrupt
-                    yield scores
-
-            session.score = stop_after_30
-            yield session
-
-    monkeypatch.setattr(type(ENGINE), "open", lambda self, job: counting(job))
+    asked = interrupt(monkeypatch, "score", 30)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, path)
     outcome, _ = run(tmp_path, path)

@@ -40,7 +40,7 @@ from tests.gpu.serving import Notes
 OTHER_SIDE = Path(__file__).parent / "llm_generate.py"
 SETS = ("instruction@1", "noisy-text@1")
 LONGEST_PROMPT = 1400
-NUM_WARM_UP, WARM_UP_TOKENS = 64, 16
+NUM_WARM_UP, WARM_UP_TOKENS = 512, 16
 POLL_S = 0.05
 
 

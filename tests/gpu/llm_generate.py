@@ -19,7 +19,7 @@ import numpy as np
 from vllm import LLM, SamplingParams
 
 POLL_S = 0.05
-WARM_UP = {"num": 64, "max_tokens": 16}
+WARM_UP = {"num": 512, "max_tokens": 16}
 
 
 def tell(path: Path, content: object) -> None:

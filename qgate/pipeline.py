@@ -166,6 +166,8 @@ def _variant(prepared: Prepared, work: Work, name: str, baseline: Future[None] |
     except (StoreError, EnvError, UserError, Interrupted):
         raise
     except WorldError as error:
+        if proc.stopping():  # its server was stopped, and is not to blame
+            raise
         _failed(prepared, work, name, error.message)
 
 

@@ -135,6 +135,8 @@ class ServeJob:
     """Likely tokens, prompt and answer, of the requests that will be in flight together, for a `Sized` engine."""
     berth: Berth | None = None
     """Room that was set aside for this server; None: it takes what its options say."""
+    most_together: int = 1
+    """Servers that this run may have up at once, this one among them: they share the machine's cores."""
 
 
 @runtime_checkable

@@ -127,9 +127,8 @@ class VllmEngine:
         """A session on `job.checkpoint`. Raises StartError with the cause, the fix and the log's tail."""
         options = _options(job)
         machine = vllm_machine.look(job.tool, vllm_options.visible(job, options))
-        options = vllm_options.with_api_servers(
-            options, job.concurrency, num_cores=host.num_cores(), cpu=machine.gpu is None
-        )
+        num_cores = host.num_cores() // job.most_together
+        options = vllm_options.with_api_servers(options, job.concurrency, num_cores=num_cores, cpu=machine.gpu is None)
         bounds = _bounds(job, options, machine, _read_config(job))
         with ExitStack() as stack:
             try:

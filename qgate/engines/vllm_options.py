@@ -86,7 +86,7 @@ class VllmOptions(Frozen):
     api_servers: int | None = Field(
         default=None, ge=1,
         description="Processes that read requests and write answers; default: one for each 64 requests in flight, at most 4 "
-        "and at most one for four CPU cores. vLLM's CPU build has one",
+        "and at most one for four CPU cores, which servers side by side share. vLLM's CPU build has one",
     )  # fmt: skip
     start_timeout_s: float = Field(default=1800.0, gt=0, description="Longest wait for the server to become ready")
     args: tuple[str, ...] = Field(default=(), description="Further arguments of the server, passed on as they are")
@@ -131,7 +131,7 @@ def command(job: ServeJob, options: VllmOptions, port: int, lengths: tuple[int |
 
 
 def with_api_servers(options: VllmOptions, concurrency: int, *, num_cores: int, cpu: bool) -> VllmOptions:
-    """`options` with the number of API servers settled, for so many requests in flight."""
+    """`options` with the number of API servers settled, for so many requests in flight and this server's cores."""
     wanted = 1 if cpu else max(1, min(MOST_API_SERVERS, concurrency // REQUESTS_EACH, num_cores // CORES_EACH))
     return options if options.api_servers else options.model_copy(update={"api_servers": wanted})
 

@@ -153,7 +153,15 @@ class Prepared:
             work=self.folder / "work" / f"{name}-{load}",
             needs_scores=recipe.token_evidence.enabled or bool(self.plan.rank),
             lengths=in_flight(arms, load) if isinstance(self.engine, Sized) else (),
+            most_together=self._most_together(),
         )
+
+    def _most_together(self) -> int:
+        """Servers that may be up at once: where the GPUs' room decides, as many as there are checkpoints."""
+        recipe = self.loaded.recipe
+        if recipe.engine.parallel == "auto":
+            return 1 if self.berths is None else 1 + len(recipe.variants)
+        return min(recipe.engine.parallel, 1 + len(recipe.variants))
 
 
 def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher, find_tool: FindTool = envs.resolve) -> Prepared:

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from qgate.errors import CheckpointError, ExitCode
+from qgate.errors import CheckpointError, DiedError, ExitCode
+from qgate.io import proc
 from qgate.io.leases import Leases
+from qgate.ports import ServeJob, Session
 from qgate.rooms import prepare
+from qgate.sizing.placement import Device
+from tests.unit import test_pipeline
 from tests.unit.sized import SizedFake, gpu
-from tests.unit.test_pipeline import made, run, verdict_of
+from tests.unit.test_pipeline import Watcher, made, run, verdict_of
 
 
 def placed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, engine: SizedFake, **changes: Any
-) -> tuple[Any, Any]:  # fmt: skip
+    folder: Path, monkeypatch: pytest.MonkeyPatch, engine: SizedFake, parallel: str | int = "auto", **changes: Any
+) -> tuple[Any, Any]:
     monkeypatch.setattr(prepare, "load_engine", lambda name: engine)
     monkeypatch.setattr(prepare, "Leases", lambda: Leases(folder / "leases"))
     folder.mkdir(exist_ok=True)
-    spec = {"name": "fake", "parallel": "auto", "options": {"latency_s": 0.002}}
+    spec = {"name": "fake", "parallel": parallel, "options": {"latency_s": 0.002}}
     return run(folder, made(folder, engine=spec, **changes))
 
 
@@ -85,6 +93,50 @@ def test_the_job_says_how_long_its_requests_are(tmp_path: Path, monkeypatch: pyt
     assert job.max_model_len == 2048
     assert len(job.lengths) == job.concurrency == 16
     assert all(160 < length < 400 for length in job.lengths)
+
+
+@pytest.mark.parametrize(
+    ("parallel", "devices", "together"), [("auto", (gpu(80),), 3), ("auto", (), 1), (1, (), 1), (2, (), 2), (8, (), 3)]
+)
+def test_the_job_says_how_many_servers_share_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parallel: str | int, devices: tuple[Device, ...], together: int
+) -> None:
+    engine = SizedFake(devices, {})
+    placed(tmp_path, monkeypatch, engine, parallel)
+    assert {job.most_together for job in engine.jobs} == {together}
+
+
+class Interrupted(SizedFake):
+    """Ctrl-C while the baseline answers; a variant's server then ends under the requests that it has."""
+
+    def __init__(self) -> None:
+        super().__init__((gpu(80),), {})
+        self._variants_asked = threading.Event()
+
+    @contextmanager
+    def open(self, job: ServeJob) -> Iterator[Session]:
+        with super().open(job) as session:
+
+            def generate(requests: Any) -> Iterator[Any]:
+                if job.name == "baseline":
+                    assert self._variants_asked.wait(60)
+                    raise KeyboardInterrupt
+                self._variants_asked.set()
+                while not proc.stopping():
+                    time.sleep(0.01)
+                raise DiedError(f"the server of {job.name} is gone", advice="look at its log")
+                yield
+
+            cast("Any", session).generate = generate
+            yield session
+
+
+def test_an_interrupt_blames_no_server_that_it_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watcher = Watcher()
+    monkeypatch.setattr(test_pipeline, "Watcher", lambda: watcher)
+    with pytest.raises(KeyboardInterrupt):
+        placed(tmp_path, monkeypatch, Interrupted())
+    assert not watcher.notes
 
 
 def test_a_split_that_cannot_work_is_refused_before_anything_starts(

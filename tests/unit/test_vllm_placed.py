@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from qgate import pipeline
+from qgate.engines import vllm_options
 from qgate.io import host, recipe
 from qgate.io.leases import Leases
 from qgate.rooms import prepare
@@ -32,6 +33,8 @@ def test_servers_on_two_gpus_are_told_their_place_and_report_it(
     gpu = {"name": "NVIDIA H100", "memory.total": "81920 MiB", "driver_version": "580.1"}
     monkeypatch.setattr(host, "gpus", lambda: [gpu, gpu])
     monkeypatch.setattr(host, "free_gpu_memory", lambda: {0: 79 * GIB, 1: 79 * GIB})
+    monkeypatch.setattr(host, "num_cores", lambda: 12)  # API servers enough for one server; three share them
+    monkeypatch.setattr(vllm_options, "REQUESTS_EACH", 1)
     for number, name in enumerate(("model", "w8a8", "awq")):
         write_checkpoint(tmp_path / name, SMALL | {"eos_token_id": number})
     write_evalset(tmp_path, [item(number) for number in range(12)])
@@ -52,6 +55,7 @@ def test_servers_on_two_gpus_are_told_their_place_and_report_it(
     assert set(places.values()) == {"0", "1"}
     for facts in found.values():
         assert facts.env_vars["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+        assert "--api-server-count" not in facts.argv
         assert flag(facts, "--max-model-len") == "2056"
         assert int(flag(facts, "--kv-cache-memory-bytes")) == (2064 + 256) * 23_040  # more than four such requests fill
         assert facts.details["berth"]["gib"] == facts.details["ledger_gib"]["total"]

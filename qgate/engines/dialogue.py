@@ -38,7 +38,7 @@ class Dialogue:
         answers once it is asked without them, they are noted as not finite.
         """
         salt = secrets.token_hex(16)
-        unwritable: list[GenerateRequest] = []
+        unwritable: dict[str, GenerateRequest] = {}
         asked: dict[str, GenerateRequest] = {}
 
         def call(request: GenerateRequest) -> Call:
@@ -52,11 +52,12 @@ class Dialogue:
         for reply in self.client.run(remembered(request) for request in requests):
             request = asked.pop(reply.id)
             if request.logprobs and (wire.is_unwritable(reply) or reply.http_status == 500):
-                unwritable.append(request.model_copy(update={"logprobs": False}))
+                unwritable[reply.id] = request.model_copy(update={"logprobs": False})
             else:
-                yield wire.until(wire.answer(reply), request.stop)
-        for reply in self.client.run(call(request) for request in unwritable):
-            yield wire.without_finite_logprobs(wire.answer(reply))
+                yield wire.until(wire.answer(reply, request.sampling.max_tokens), request.stop)
+        for reply in self.client.run(map(call, unwritable.values())):
+            max_tokens = unwritable[reply.id].sampling.max_tokens
+            yield wire.without_finite_logprobs(wire.answer(reply, max_tokens))
 
     def scores(self, requests: Iterable[ScoreRequest]) -> Iterator[TokenScores]:
         """One TokenScores per request, as they finish.

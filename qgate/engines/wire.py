@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from qgate.errors import EngineError
 from qgate.io.calls import Reply
+from qgate.judge.defects.seen import was_cut
 from qgate.judge.request_body import cut_at_stop
 from qgate.schemas.answers import Answer, GenerateRequest, ScoreRequest, Status, TokenScores
 from qgate.schemas.incident import CHAT, COMPLETION
@@ -150,18 +151,21 @@ def ids_sha256(ids: Sequence[int]) -> str:
     return hashlib.sha256(np.asarray(ids, dtype="<i4").tobytes()).hexdigest()
 
 
-def answer(reply: Reply) -> Answer:
-    """The Answer to a chat call. A body without a choice, or one that was cut off by the server, is an error."""
+def answer(reply: Reply, max_tokens: int | None = None) -> Answer:
+    """The Answer to a chat call. A body without a choice, or one that was cut off by the server, is an error.
+
+    An answer of `max_tokens` tokens is truncated unless its finish reason says what else ended it.
+    """
     if reply.body is None:
         status: Status = "timeout" if reply.status == "timeout" else "error"
         return _no_answer(reply, status, reply.error or "no answer")
     try:
-        return _read(reply, reply.body)
+        return _read(reply, reply.body, max_tokens)
     except UNLIKE_THE_PROTOCOL:
         return _no_answer(reply, "error", "the server's answer is not what the OpenAI protocol says it is")
 
 
-def _read(reply: Reply, body: dict[str, Any]) -> Answer:
+def _read(reply: Reply, body: dict[str, Any], max_tokens: int | None) -> Answer:
     """A whole body as an Answer. Raises one of Python's own errors where a part has another type than the protocol's."""
     choice, message = _first_choice(body)
     if message is None:
@@ -170,6 +174,7 @@ def _read(reply: Reply, body: dict[str, Any]) -> Answer:
     if reason in UNFINISHED:
         return _no_answer(reply, "error", f"the server gave the request up: finish_reason {reason}")
     usage = body.get("usage") or {}
+    num_tokens = usage.get("completion_tokens")
     token_ids = choice.get("token_ids")
     prompt_ids = body.get("prompt_token_ids") or choice.get("prompt_token_ids")
     tool_calls = len(message.get("tool_calls") or ())
@@ -182,9 +187,9 @@ def _read(reply: Reply, body: dict[str, Any]) -> Answer:
         tool_calls=tool_calls,
         prompt_token_ids_sha256=None if prompt_ids is None else ids_sha256(prompt_ids),
         prompt_tokens=usage.get("prompt_tokens"),
-        completion_tokens=usage.get("completion_tokens"),
+        completion_tokens=num_tokens,
         finish_reason=reason,
-        status="truncated" if reason == "length" else "ok",
+        status="truncated" if was_cut(reason, num_tokens, max_tokens) else "ok",
         latency_s=reply.latency_s,
         attempt=reply.attempt,
         extra=_unread(body, choice, message),

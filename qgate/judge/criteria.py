@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from math import inf, isfinite, isnan, nan
 
+from qgate.judge.defects.seen import CUT, ENDED
 from qgate.judge.observe import came
 from qgate.schemas.evidence import Row
 from qgate.schemas.recipe import BASELINE
@@ -67,10 +68,12 @@ def right(row: Row) -> float:
 
 
 def truncated(row: Row) -> float:
-    """1 where the token limit ended the answer; NaN where none came."""
+    """1 where the token limit ended the answer; NaN where none came, or where neither its end nor its length is told."""
     if not came(row):
         return nan
-    return float(row.status == "truncated" or row.finish_reason == "length")
+    if row.status == "truncated" or row.finish_reason in CUT:
+        return 1.0
+    return 0.0 if row.finish_reason in ENDED or row.completion_tokens is not None else nan
 
 
 def length(row: Row) -> float:
@@ -120,21 +123,17 @@ GARBAGE = frozenset({"empty", "mojibake", "nonfinite_logprob", "token_flood", "t
 """Defects that no sound model has in more than a few answers. Loops are not among them: base models do loop."""
 
 
-def garbage_of(reference: Iterable[Row]) -> str | None:
-    """What is said of a baseline most of whose answers to a set are garbage: of harm to those nothing can be seen, and
-    among others they would hide it. None where there is no such set."""
+def garbage_of(arm: Iterable[Row], whose: str) -> str | None:
+    """What is said of an arm most of whose answers to a set are garbage; None where there is no such set."""
     by_set: dict[str, list[Row]] = defaultdict(list)
-    for row in reference:
+    for row in arm:
         if came(row) and row.written:
             by_set[row.evalset].append(row)
     for name, written in sorted(by_set.items()):
         found = Counter(min(names) for row in written if (names := all_defects(row) & GARBAGE))
         if 2 * found.total() > len(written):
             kinds = ", ".join(kind for kind, _ in found.most_common())
-            return (
-                f"{found.total()} of {len(written)} answers of the baseline itself to {name} are garbage ({kinds}): mend "
-                "what serves it, or leave the set out"
-            )
+            return f"{found.total()} of {len(written)} answers of {whose} to {name} are garbage ({kinds})"
     return None
 
 

@@ -104,7 +104,7 @@ def shown(answer: Answer, prompt: str, language: str) -> Seen:
     return Seen(
         text=answer.text,
         prompt=prompt,
-        finish_reason=answer.finish_reason or ("length" if answer.status == "truncated" else None),
+        finish_reason="length" if answer.status == "truncated" else answer.finish_reason,
         completion_tokens=answer.completion_tokens,
         logprobs=answer.logprobs,
         tool_calls=answer.tool_calls,

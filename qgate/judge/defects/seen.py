@@ -1,4 +1,4 @@
-"""What a detector is shown of one answer. Data only, touches nothing."""
+"""What a detector is shown of one answer, and what the words for its end say. Touches nothing."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ STOPPED = frozenset(
 )
 CUT = frozenset({"length", "max_tokens", "max_length"})
 NO_FAULT = frozenset({"content_filter", "abort", "cancelled"})
+ENDED = STOPPED | NO_FAULT
+"""Reasons that say of an answer that no token limit ended it: OpenAI's, TGI's (eos_token, stop_sequence) and Anthropic's
+(end_turn, stop_sequence, tool_use). None and any other word leave it open."""
+
+
+def was_cut(reason: str | None, num_tokens: int | None, max_tokens: int | None) -> bool:
+    """Whether the token limit ended an answer, by the server's word or, where that tells nothing, by its length."""
+    if reason in CUT | ENDED or num_tokens is None or max_tokens is None:
+        return reason in CUT
+    return num_tokens >= max_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,23 @@ def test_asks_with_every_field_and_takes_plain_answers(tmp_path: Path, remote: H
     assert session.facts.notes
 
 
+def test_an_answer_of_all_the_tokens_asked_for_was_cut_where_no_reason_is_told(tmp_path: Path) -> None:
+    class Silent(Remote):
+        async def __call__(self, request: Request) -> tuple[int, Any]:
+            status, body = await super().__call__(request)
+            if request.path == "/v1/chat/completions":
+                if request.body.get("logprobs"):
+                    return 500, ""
+                body["choices"][0]["finish_reason"] = None
+                body["usage"]["completion_tokens"] = request.body["max_tokens"]
+            return status, body
+
+    with HttpStub(Silent(vllm=False)) as stub, ENGINE.open(jobs.job(tmp_path, options(stub))) as session:
+        plain, scored = jobs.requests(2)
+        answers = list(session.generate([plain, scored.model_copy(update={"logprobs": True})]))
+    assert [answer.status for answer in answers] == ["truncated", "truncated"]
+
+
 def test_scores_through_vllm(tmp_path: Path, remote: HttpStub) -> None:
     with ENGINE.open(jobs.job(tmp_path, options(remote))) as session:
         (scores,) = session.score(jobs.score_requests(1))

@@ -64,6 +64,22 @@ def test_endings(choice: dict[str, Any], status: str, text: str | None) -> None:
     assert (found.status, found.text) == (status, text)
 
 
+@pytest.mark.parametrize(
+    ("reason", "num_tokens", "status"),
+    [
+        (None, 64, "truncated"), ("MAX_TOKENS", 65, "truncated"), (None, 63, "ok"), (None, None, "ok"),
+        ("max_tokens", None, "truncated"), ("length", 3, "truncated"),
+        ("stop", 64, "ok"), ("tool_calls", 64, "ok"), ("eos_token", 64, "ok"), ("end_turn", 64, "ok"),
+        ("content_filter", 64, "ok"),
+    ],
+)  # fmt: skip
+def test_an_answer_as_long_as_the_limit_was_cut_unless_its_reason_says_otherwise(
+    reason: str | None, num_tokens: int | None, status: str
+) -> None:
+    found = wire.answer(chat({"finish_reason": reason}, usage={"completion_tokens": num_tokens}), 64)
+    assert (found.status, found.finish_reason, found.completion_tokens) == (status, reason, num_tokens)
+
+
 def test_an_empty_body_is_an_error_not_an_answer() -> None:
     assert wire.answer(reply({})).status == "error"
 

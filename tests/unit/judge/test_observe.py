@@ -67,8 +67,9 @@ def test_of_an_error_its_first_line_is_kept_in_brief() -> None:
     assert found == [None, None, None, "HTTP 500: boom", "x" * 200]
 
 
-def test_a_truncated_answer_is_scored_and_cut() -> None:
-    found = row(answer("Two minutes, or", status="truncated", finish_reason=None), baseline=answer("Two minutes."))
+@pytest.mark.parametrize("reason", [None, "length", "MAX_TOKENS"])
+def test_a_truncated_answer_is_scored_and_cut(reason: str | None) -> None:
+    found = row(answer("Two minutes, or", status="truncated", finish_reason=reason), baseline=answer("Two minutes."))
     assert found.score == 1.0
     assert [hit.name for hit in found.defects] == ["truncation"]
 

@@ -72,7 +72,8 @@ def check_apart(sets: Iterable[Evalset]) -> None:
             raise EvalsetError(
                 f"{counted(len(shared), 'prompt')} of evaluation set {evalset.name} {'is' if len(shared) == 1 else 'are'} "
                 f"in another set too: {first} asks what {other} asks",
-                advice="leave them out of one of the sets, or narrow it by `where`: the same prompt twice is no more evidence",
+                advice="leave them out of one of the sets or narrow it by `where`, or name lm-eval's tasks in one set: the same "
+                "prompt twice is no more evidence",
             )
         asked |= mine
 

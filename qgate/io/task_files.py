@@ -7,7 +7,7 @@ tasks.json       what the scores mean              in each arm's answers file: {
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from qgate.errors import ArtefactError
 from qgate.io import artefact
+from qgate.io.evalset_items import words_of
 from qgate.io.files import sha256_file, write_text
 from qgate.schemas.base import content_key
 from qgate.schemas.evalset import Evalset, Item, Message, ScorerUse
@@ -57,7 +58,7 @@ def read(folder: Path, key: str, name: str, language: str) -> AskedTasks:
     docs = _lines(folder / DOCS, TaskDoc)
     facts = artefact.load(folder / TASKS, TaskSet)
     sha256 = content_key({file: sha256_file(folder / file) for file in (REQUESTS, DOCS)})
-    items = tuple(_item(doc, facts, language) for doc in docs)
+    items = tuple(_families(_item(doc, facts, language) for doc in docs))
     return AskedTasks(key, folder, Evalset(name=name, version=1, sha256=sha256, items=items), docs, requests, facts)
 
 
@@ -74,6 +75,14 @@ def _item(doc: TaskDoc, facts: TaskSet, language: str) -> Item:
         scorer=ScorerUse(name=LM_EVAL, args={"metric": facts.tasks[doc.task].metric, "target": doc.target}),
         slices={"group": doc.group} if doc.group else {},
     )
+
+
+def _families(items: Iterable[Item]) -> Iterator[Item]:
+    """The same items; one that asks what an earlier one asks is its twin, so that both count as one."""
+    first: dict[tuple[tuple[str, str], ...], str] = {}
+    for item in items:
+        family = first.setdefault(words_of(item.messages), item.id)
+        yield item if family == item.id else item.model_copy(update={"twin_of": family})
 
 
 def write_answers(file: Path, answers: Iterable[Mapping[str, Any]]) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 from qgate.crosscheck import evalset_name
 from qgate.errors import EvalsetError, WorldError
 from qgate.io import artefact, checkpoint, proc, scripts, task_files
+from qgate.io.evalset_items import check_apart
 from qgate.io.files import sha256_file
 from qgate.io.score_log import read_scores
 from qgate.io.task_files import REQUESTS, TASKS, AskedTasks
@@ -62,17 +63,35 @@ def find_tasks(prepared: Prepared, baseline: Checkpoint) -> Prepared:
 
 
 def with_tasks(prepared: Prepared, tasks: Mapping[str, AskedTasks]) -> Prepared:
-    """The same with these sets and their steps. Raises EvalsetError for a criterion on a slice that is in none."""
+    """The same with these sets and their steps.
+
+    Raises EvalsetError for a criterion on a slice that is in none, and for sets of which one asks what another asks.
+    """
     recipe = prepared.loaded.recipe
     sets = {**prepared.evalsets, **{name: each.evalset for name, each in tasks.items()}}
     names = [evalset_name(use.name) for use in recipe.evalsets]
     sets = {name: sets[name] for name in names if name in sets}
+    _check_tasks_apart(tasks)
+    check_apart(sets.values())
     check_scopes(recipe, sets, complete=len(sets) == len(names))
     steps = prepared.plan
     for name, each in tasks.items():
         steps += plan_tasks(recipe, name, each.requests)
     bench = replace(prepared.bench, requests=requests_by_id(steps))
     return replace(prepared, evalsets=sets, plan=steps, bench=bench, tasks=dict(tasks))
+
+
+def _check_tasks_apart(tasks: Mapping[str, AskedTasks]) -> None:
+    """Refuse one task in two sets, through a group or with other examples in its prompts. Raises EvalsetError."""
+    seen: dict[str, str] = {}
+    for name, each in tasks.items():
+        for task in each.facts.tasks:
+            if task in seen:
+                raise EvalsetError(
+                    f"the evaluation sets {seen[task]!r} and {name!r} both hold lm-eval's task {task}",
+                    advice="leave it out of one of them: the same documents twice are no more evidence",
+                )
+            seen[task] = name
 
 
 def _asked(prepared: Prepared, use: EvalsetUse, baseline: Checkpoint) -> AskedTasks:

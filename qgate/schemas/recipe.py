@@ -10,7 +10,7 @@ from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from qgate.schemas.base import Frozen
 from qgate.schemas.variant import EnvName, Source, Variant
@@ -269,3 +269,16 @@ class Recipe(Frozen):
     token_evidence: TokenEvidence = Field(default_factory=TokenEvidence, description="Teacher-forced scoring")
     statistics: Statistics = Field(default_factory=Statistics, description="How sure a verdict must be")
     tiers: dict[Name, Tier] = Field(min_length=1, description="Serving interfaces by name")
+
+    @field_validator("evalsets")
+    @classmethod
+    def _tasks_apart(cls, uses: tuple[EvalsetUse, ...]) -> tuple[EvalsetUse, ...]:
+        seen: dict[str, str] = {}
+        for use in uses:
+            for task in () if use.lm_eval is None else use.lm_eval.tasks:
+                if task in seen:
+                    raise ValueError(
+                        f"lm-eval's task {task!r} is in {seen[task]!r} and {use.name!r}: it is no more evidence"
+                    )
+                seen[task] = use.name
+        return uses

@@ -26,7 +26,7 @@ from qgate.schemas.answers import TokenScores
 from qgate.schemas.evalset import Message
 from qgate.schemas.run import Run
 from tests.unit import checkpoints
-from tests.unit.recipes import small, write
+from tests.unit.recipes import small, write, write_evalset
 from tests.unit.test_pipeline import Watcher
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "lm_eval"
@@ -211,6 +211,47 @@ def test_the_plan_says_what_is_known(tmp_path: Path, lm_eval: LmEval) -> None:
     run(tmp_path, path)
     assert set(told().values()) == {"stored"}
     assert "w8a8: velmora · options" in told()
+
+
+def test_a_task_named_in_two_sets_is_refused_with_the_recipe(tmp_path: Path) -> None:
+    uses = [{"name": "once", "lm_eval": {"tasks": ["a", "b"]}}, {"name": "again", "lm_eval": {"tasks": ["c", "b"]}}]
+    with pytest.raises(RecipeError, match="lm-eval's task 'b' is in 'once' and 'again'"):
+        recipe.load(made(tmp_path, evalsets=uses))
+
+
+def test_a_task_in_two_sets_through_its_group_is_refused_before_anything_is_answered(
+    tmp_path: Path, lm_eval: LmEval
+) -> None:
+    """Eighteen documents under two names would pass as thirty-six."""
+    of = {"include_path": "own", "env": "current"}
+    group = {"name": "velmora", "lm_eval": {"tasks": ["velmora"], **of}}
+    alone = {"name": "again", "lm_eval": {"tasks": ["velmora_say", "velmora_choice"], **of}}
+    with pytest.raises(EvalsetError, match="'velmora' and 'again' both hold lm-eval's task velmora_"):
+        run(tmp_path, made(tmp_path, evalsets=[group, alone]))
+    assert not (tmp_path / "results" / "objects" / "generations").exists()
+
+
+def test_documents_that_a_set_of_one_s_own_asks_too_are_refused(tmp_path: Path, lm_eval: LmEval) -> None:
+    asked = task_files.read(GOLDEN, "key", "velmora", "en").evalset.items[-1]
+    mine = {
+        "id": "mine", "messages": [message.model_dump(mode="json") for message in asked.messages], "kind": "say",
+        "language": "en", "difficulty": 1, "scorer": {"name": "contains_all", "args": {"values": ["March"]}},
+    }  # fmt: skip
+    write_evalset(tmp_path, [json.dumps(mine)])
+    use = {"name": "velmora", "lm_eval": {"tasks": ["velmora"], "include_path": "own", "env": "current"}}
+    with pytest.raises(
+        EvalsetError, match=r"1 prompt of evaluation set velmora is in another set too: .* tiny/mine asks"
+    ):
+        run(tmp_path, made(tmp_path, evalsets=[{"name": "./tiny"}, use]))
+
+
+def test_documents_of_one_set_that_ask_the_same_count_as_one(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN, tmp_path / "tasks")
+    docs = lines(GOLDEN / "docs.jsonl")
+    docs.append(docs[-1] | {"item": "velmora_say:again"})
+    (tmp_path / "tasks" / "docs.jsonl").write_text("".join(json.dumps(doc) + "\n" for doc in docs))
+    items = task_files.read(tmp_path / "tasks", "key", "velmora", "en").evalset.items
+    assert [item.twin_of for item in items] == [None] * 18 + [docs[-2]["item"]]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 
 from qgate.judge.criteria import ONE_SIDED, metric_of
-from qgate.judge.defects import DEFECTS
+from qgate.judge.defects import DEFECTS, nonfinite_logprob
 from qgate.schemas.recipe import BASELINE, LM_EVAL, REFERENCES, TOKEN_METRICS, Criterion, Recipe, Tier
 from qgate.schemas.variant import GgufSource
 from qgate.wording import near_or_known
@@ -109,6 +109,11 @@ def _criterion(recipe: Recipe, criterion: Criterion, at: Location) -> Iterator[P
     for index, defect in enumerate(criterion.defects or ()):
         if defect not in DEFECTS:
             yield _unknown((*at, "defects", index), "defect", defect, sorted(DEFECTS))
+    if set(criterion.defects or ()) == {nonfinite_logprob.NAME} and not recipe.token_evidence.generation_logprobs:
+        message = (
+            f"`{nonfinite_logprob.NAME}` is seen only where answers are asked with log-probabilities; they are off"
+        )
+        yield Problem((*at, "defects"), message, "set `token_evidence.generation_logprobs: true` or drop the criterion")
     if criterion.metric == "defect_increase" and ONE_SIDED.intersection(criterion.defects or ()):
         message = "`truncation` is seen only beside the baseline, so its rise would be counted one way"
         yield Problem((*at, "defects"), message, "use the metric truncation_increase, which counts both ways")

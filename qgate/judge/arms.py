@@ -6,7 +6,7 @@ An arm is what one variant answered; the reference is the baseline's first run, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qgate.judge.observe import came
 from qgate.schemas.evidence import Evidence, Row
 from qgate.schemas.recipe import BASELINE, Criterion
 
@@ -93,6 +94,12 @@ class Laid:
         """bool[N]: which pairs are in scope."""
         return np.array([pair.row in scope for pair in self.pairs], dtype=bool)
 
+    @cached_property
+    def absent(self) -> Bools:
+        """bool[N]: of which pairs an answer, or both, did not come."""
+        sides = ((pair.reference, pair.other) for pair in self.pairs)
+        return np.array([any(row is None or not came(row) for row in pair) for pair in sides], dtype=bool)
+
 
 def by_label(labels: Sequence[str | None], order: Callable[[str], Any] | None = None) -> dict[str, Bools]:
     """For each of the labels of N pairs, in order: bool[N], which pairs have it. A pair without a label has none."""
@@ -131,8 +138,18 @@ class Arms:
         return {name: number for number, name in enumerate(sorted(names))}
 
     def has(self, arm: str) -> bool:
-        """Whether an arm (a variant's name, or FLOOR) answered anything."""
+        """Whether an arm (a variant's name, or FLOOR) was asked anything."""
         return any(self._parts(arm))
+
+    def answered(self, arm: str) -> bool:
+        """Whether any answer of an arm came."""
+        return any(came(row) for part in self._parts(arm) for row in part.values())
+
+    def num_absent(self, arm: str, scope: Scope) -> tuple[int, int]:
+        """Requests in scope to which the reference or the arm gave no answer, and all that are in scope."""
+        laid = self.pairs(arm)
+        inside = laid.within(scope)
+        return int((laid.absent & inside).sum()), int(inside.sum())
 
     @cached_property
     def _laid(self) -> dict[str, Laid]:
@@ -149,6 +166,10 @@ class Arms:
             cluster = np.array([self.clusters[pair.row.cluster] for pair in made], dtype=np.int64)
             self._laid[arm] = Laid(tuple(made), request, cluster)
         return self._laid[arm]
+
+    def of_variant(self, variant: str) -> Iterable[Row]:
+        """A variant's first answers."""
+        return self.replicates.get((variant, 0), {}).values()
 
     def repeats(self, variant: str) -> tuple[Row, ...]:
         """A variant's answers to requests that it had answered before."""

@@ -184,7 +184,8 @@ def _measure_tokens(case: Case, criterion: Criterion, arm: str) -> Measured:
     tokens = case.tables(criterion).get(arm)
     if tokens is None:
         return Measured(nothing())
-    inside = tokens.within(Scope.of(criterion))
+    scope = Scope.of(criterion)
+    inside = tokens.within(scope)
     if criterion.metric in KL_QUANTILES:
         share = 1.0 - KL_QUANTILES[criterion.metric]
         found = upper_tail(tokens, inside, share, case.alpha, case.draws)
@@ -193,12 +194,19 @@ def _measure_tokens(case: Case, criterion: Criterion, arm: str) -> Measured:
         found = estimate(of_tokens(tokens, harms(tokens), inside, support), case.alpha, case.draws)
     if criterion.metric == "perplexity_increase":
         found = _as_ratio(found)
+    num_lost = tokens.num_lost(scope)
+    num_missing, num_expected = _worse((num_lost, int(inside.sum()) + num_lost), case.arms.num_absent(arm, scope))
     return Measured(
         estimate=found,
-        num_missing=tokens.num_expected - len(tokens.rows),
-        num_expected=tokens.num_expected,
+        num_missing=num_missing,
+        num_expected=num_expected,
         details=_scored(tokens, inside[tokens.answer], criterion.metric),
     )
+
+
+def _worse(scores: tuple[int, int], answers: tuple[int, int]) -> tuple[int, int]:
+    """Of two counts, missing and expected: that with the larger share missing. Texts are scored of answers that came."""
+    return max(scores, answers, key=lambda count: count[0] / max(count[1], 1))
 
 
 def _scored(tokens: TokenTable, inside: Bools, metric: str) -> dict[str, Any]:

@@ -44,6 +44,8 @@ class TokenTable:
     covered: Floats
     num_expected: int
     """Answers that the baseline scored; `rows` are those that the other arm scored too, token for token."""
+    lost: tuple[Row, ...] = ()
+    """The others; a table that was stored has their number alone."""
 
     @cached_property
     def cluster_of_answer(self) -> NDArray[np.int64]:
@@ -59,6 +61,10 @@ class TokenTable:
     def within(self, scope: Scope) -> NDArray[np.bool_]:
         """bool[A]: which answers are in scope."""
         return np.array([row in scope for row in self.rows], dtype=bool)
+
+    def num_lost(self, scope: Scope) -> int:
+        """Answers in scope that the other arm did not score; those of which it is not known count."""
+        return sum(row in scope for row in self.lost) + self.num_expected - len(self.rows) - len(self.lost)
 
     @property
     def num_not_finite(self) -> int:
@@ -80,6 +86,7 @@ def table(
     usable = [key for key in scored if key in other and _same_tokens(reference[key], other[key])]
     if not usable:
         return None
+    kept = set(usable)
     counts = [len(reference[key].token_ids) for key in usable]
     parts = [_compare(*block) for block in _blocks([(reference[key], other[key]) for key in usable])]
     kl, disagree, drop, log_drop, covered = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -93,6 +100,7 @@ def table(
         log_drop=log_drop,
         covered=covered,
         num_expected=len(scored),
+        lost=tuple(row for key, row in scored.items() if key not in kept),
     )
 
 

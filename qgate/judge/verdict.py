@@ -63,8 +63,10 @@ class Bench:
 
     @cached_property
     def garbage(self) -> str | None:
-        """Why nothing can be judged by the baseline's answers: see `criteria.garbage_of`."""
-        return garbage_of(self.case.arms.reference.values())
+        """Why nothing can be judged by the baseline's answers: of harm to garbage nothing can be seen, and among other
+        answers it would hide it."""
+        said = garbage_of(self.case.arms.reference.values(), "the baseline itself")
+        return said and f"{said}: mend what serves it, or leave the set out"
 
     def measure(self, criterion: Criterion, arm: str) -> Measured:
         """The criterion's harm on an arm, measured once for all tiers and margins."""
@@ -133,6 +135,8 @@ def _judge_variant(bench: Bench, tier: Tier, variant: str) -> VariantVerdict:
         verdict, reason = _baseline(bench, criteria)
     else:
         verdict, reason = _combine(criteria)
+        if verdict is Verdict.PASS and (said := garbage_of(bench.case.arms.of_variant(variant), variant)):
+            verdict, reason = Verdict.INCONCLUSIVE, f"{said}, the baseline's are not, and no criterion here fails of it"
     if not allowed:
         only_baseline = set(tier.allow) == {BASELINE}
         unquantized = bench.evidence.precisions.get(BASELINE, "unquantized")
@@ -151,9 +155,9 @@ def _unfit(bench: Bench, tier: Tier, variant: str) -> str | None:
         if name in evidence.invalid:
             first, *_ = evidence.invalid[name].splitlines() or [""]  # the findings hold the log's lines too
             return f"{name} could not be run: {first}"
-        if not bench.case.arms.has(name):
+        if not bench.case.arms.answered(name):
             return f"{name} gave no answers"
-    if bench.recipe.noise_floor.replicates and not bench.case.arms.has(FLOOR):
+    if bench.recipe.noise_floor.replicates and not bench.case.arms.answered(FLOOR):
         return "the A/A arm gave no answers, so the baseline's own noise is unknown"
     if bench.garbage is not None:
         return bench.garbage

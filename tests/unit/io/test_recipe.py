@@ -44,6 +44,10 @@ CASES: list[tuple[dict[str, Any], str, list[str]]] = [
     ({"tiers__chat__criteria": [{"metric": "score_loss", "margin": 0.1, "evalset": "tin"}]}, "set", ["did you mean 'tiny'?"]),
     ({"tiers__chat__criteria": [{"metric": "defect_rate", "margin": 0.1, "defects": ["loop"]}]}, "defect", ["defects[0]"]),
     ({"tiers__chat__criteria": [{"metric": "defect_rate", "margin": 0.1, "defects": []}]}, "none", ["defects: needs at least 1"]),
+    (
+        {"tiers__chat__criteria": [{"metric": "defect_rate", "margin": 0.1, "defects": ["nonfinite_logprob"]}]},
+        "a defect that nobody looks for", ["criteria[0].defects", "generation_logprobs: true"],
+    ),
     ({"tiers__chat__criteria": [{"metric": "defect_increase", "margin": 2}]}, "points", ["criteria[0].margin", "0.02"]),
     ({"tiers__chat__criteria": [{"metric": "top1_disagreement", "margin": 1}]}, "never fails", ["criteria[0].margin", "never"]),
     ({"tiers__chat__criteria": [{"metric": "kl_mean", "margin": float("inf")}]}, "endless margin", [".inf is no finite"]),

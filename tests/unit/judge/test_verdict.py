@@ -461,6 +461,73 @@ def test_a_bound_on_kl_from_little_of_the_probability_passes_nothing():
     assert other.verdict is Verdict.PASS
 
 
+KL_ALONE = ({"metric": "kl_mean", "margin": 0.5},)
+
+
+def changed(made, which, **fields):
+    """The evidence with other fields in the rows that `which` picks."""
+    rows = tuple(dataclasses.replace(each, **fields) if which(each) else each for each in made.rows)
+    return dataclasses.replace(made, rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("silent", "wanted"),
+    [
+        ("w8a8", recipe(KL_ALONE)),
+        ("baseline", recipe(KL_ALONE)),
+        ("baseline", recipe([], default="baseline", allow=["baseline"])),
+    ],
+)
+def test_an_arm_none_of_whose_answers_came_passes_nothing(silent, wanted):
+    """Every text could be scored: it is only asking that fails, by chat."""
+    made = changed(with_tokens(100, 0.01), lambda each: each.variant == silent, status="error", text=None, score=None)
+    tier = judge(made, wanted, "run").tiers[0]
+    assert (tier.verdict, tier.reason) == (Verdict.INCONCLUSIVE, f"{silent} gave no answers")
+
+
+@pytest.mark.parametrize("silent", ["w8a8", "baseline"])
+@pytest.mark.parametrize(("num_absent", "verdict"), [(2, Verdict.PASS), (3, Verdict.INCONCLUSIVE)])
+def test_a_token_criterion_misses_the_answers_that_did_not_come(silent, num_absent, verdict):
+    absent = {f"i{number:04d}" for number in range(num_absent)}
+    made = changed(
+        with_tokens(100, 0.01),
+        lambda each: each.variant == silent and each.item in absent,
+        status="error", text=None, score=None,
+    )  # fmt: skip
+    result = criterion(judge(made, recipe(KL_ALONE), "run"))
+    assert _three(result.verdict) is verdict
+    assert verdict is Verdict.PASS or "3 of 100" in result.reason
+
+
+def test_scores_that_are_missing_are_counted_in_the_scope_of_the_criterion():
+    """Three of fifty scores of one set are too many, though of all hundred and fifty they are two in a hundred."""
+    made = with_tokens(150, 0.01)
+    made = changed(made, lambda each: each.item < "i0050", language="zh")
+    lost = {key for key in made.token_scores["w8a8"] if "/i000" in key and key.split("/")[1] < "i0003"}
+    kept = {key: value for key, value in made.token_scores["w8a8"].items() if key not in lost}
+    made = dataclasses.replace(made, token_scores=dict(made.token_scores) | {"w8a8": kept})
+    wanted = [KL_ALONE[0] | {"where": {"language": language}} for language in ("zh", "en")]
+    sheet = judge(made, recipe([*wanted, *KL_ALONE]), "run")
+    assert [criterion(sheet, index=index).verdict for index in range(3)] == [
+        Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.PASS,
+    ]  # fmt: skip
+    assert "3 of 50 answers in scope are missing" in criterion(sheet).reason
+
+
+@pytest.mark.parametrize(("num_empty", "verdict"), [(50, Verdict.PASS), (51, Verdict.INCONCLUSIVE)])
+def test_a_variant_whose_answers_are_mostly_garbage_passes_nothing(num_empty, verdict):
+    """Its probabilities are the baseline's, and no criterion looks at what it wrote."""
+    hit = (DefectHit("empty"),)
+    made = changed(
+        with_tokens(100, 0.01),
+        lambda each: each.variant == "w8a8" and each.item < f"i{num_empty:04d}",
+        text="", defects=hit,
+    )  # fmt: skip
+    sheet = judge(made, recipe(KL_ALONE), "run")
+    assert sheet.tiers[0].verdict is verdict
+    assert verdict is Verdict.PASS or "51 of 100 answers of w8a8 to facts are garbage (empty)" in sheet.tiers[0].reason
+
+
 def test_token_criteria_without_token_scores_are_inconclusive():
     base = [[1.0]] * 100
     sheet = judge(evidence(base, {"w8a8": base}), recipe([{"metric": "kl_mean", "margin": 0.5}]), "run")

@@ -153,12 +153,14 @@ def _baseline_arms(prepared: Prepared, work: Work, serving: Serving, ready: Futu
 def _variant(prepared: Prepared, work: Work, name: str, baseline: Future[None] | None = None) -> None:
     """Make, serve and score one variant. What breaks only this variant is noted and the run goes on."""
     try:
+        _go_on(name)
         checkpoint = work.checkpoints[name] = obtain_variant(prepared, name, work.checkpoints[BASELINE])
         if (refusal := admit(prepared, work, name)) is not None:
             _failed(prepared, work, name, refusal)
             return
         with prepared.serving(checkpoint) as serving:
             for step in prepared.plan.asked_of(name):
+                _go_on(name)
                 work.add_asked(step, serving.ask(step))
             if baseline is not None:
                 baseline.result()
@@ -171,6 +173,12 @@ def _variant(prepared: Prepared, work: Work, name: str, baseline: Future[None] |
         _failed(prepared, work, name, error.message)
 
 
+def _go_on(name: str) -> None:
+    """Raises Interrupted where the run ends in another thread: no step is begun any more."""
+    if proc.stopping():
+        raise Interrupted(f"interrupted before the next step of {name}")
+
+
 def _failed(prepared: Prepared, work: Work, name: str, why: str) -> None:
     prepared.bench.watcher.note(f"{name}: {why}")
     work.failures[name] = why
@@ -179,6 +187,7 @@ def _failed(prepared: Prepared, work: Work, name: str, why: str) -> None:
 def _score(prepared: Prepared, work: Work, serving: Serving, *, own: bool) -> None:
     """The baseline's answers through this checkpoint (`own`), or every other arm's answers through the baseline."""
     for step in prepared.plan.score_for(serving.checkpoint.name, own=own):
+        _go_on(serving.checkpoint.name)
         source = work.generated.get((*step.source, step.evalset, step.profile))
         if source is not None:
             work.add_scored(step, serving.score(step, source))

@@ -41,7 +41,7 @@ class Client:
         """One reply per call, as they finish. `calls` is read lazily, in the client's thread.
 
         At most `concurrency` calls are in flight, and at most `budget` of cost, but always one. Raises DiedError,
-        HungError, and whatever `calls` raises; replies that came before are yielded first.
+        HungError, Interrupted, and whatever `calls` raises; replies that came before are yielded first.
         """
         with _Run(self._target, calls, budget) as replies:
             yield from replies

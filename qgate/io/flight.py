@@ -1,7 +1,7 @@
 """The asynchronous side of a client's run: workers that call, and a watch that ends them all. Opens sockets.
 
 Only transport errors are tried again, with back-off. A call that takes too long, or that the server refuses, is a reply
-that says so; what ends a flight is the server's death or a silence longer than the watchdog allows.
+that says so; what ends a flight is the server's death, a silence longer than the watchdog allows, or an interrupt.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import replace
 import aiohttp
 import orjson
 
-from qgate.errors import DiedError, EngineError, HungError
-from qgate.io import http
+from qgate.errors import DiedError, EngineError, HungError, Interrupted
+from qgate.io import http, proc
 from qgate.io.calls import Call, Reply, Target
 
 MAX_ATTEMPTS = 4
@@ -24,7 +24,7 @@ BACKOFF_S = 0.25
 PROBE_TIMEOUT_S = 5.0
 GO_ON = "run the same command again: it goes on after the answers that were kept"
 LIVENESS_S = 0.25
-"""How often the watch looks whether the server's process still runs."""
+"""How often the watch looks whether the server's process still runs and the run goes on."""
 START_GROUP, START_PAUSE_S = 16, 0.01
 """Workers start so many at a time. A server that is asked hundreds of things at once reads them all by turns, and its
 engine has nothing to do until it is through."""
@@ -50,7 +50,7 @@ class Flight:
         self._pulse_of = -1.0
 
     async def fly(self) -> None:
-        """Run all calls. Raises DiedError, HungError or what the calls raise."""
+        """Run all calls. Raises DiedError, HungError, Interrupted or what the calls raise."""
         try:
             async with http.Session(self._target) as session, asyncio.TaskGroup() as group:
                 watch = group.create_task(self._watch_over(session))
@@ -175,6 +175,8 @@ class Flight:
         patience_s = self._watch.stall_timeout_s
         while True:
             await asyncio.sleep(min(LIVENESS_S, patience_s / 4))
+            if proc.stopping():
+                raise Interrupted(f"interrupted while {self._watch.name} was asked")
             if ended := self._watch.how_ended():
                 raise DiedError(ended, advice=GO_ON)
             idle_s = time.monotonic() - self._progress_at

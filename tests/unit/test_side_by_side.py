@@ -107,25 +107,31 @@ def test_the_job_says_how_many_servers_share_the_machine(
 
 
 class Interrupted(SizedFake):
-    """Ctrl-C while the baseline answers; a variant's server then ends under the requests that it has."""
+    """Ctrl-C while the baseline answers; a variant's server then ends under the requests that it has, or answers them
+    where it is not qgate's to stop (`attached`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, attached: bool = False) -> None:
         super().__init__((gpu(80),), {})
+        self.calls: list[str] = []
+        self._attached = attached
         self._variants_asked = threading.Event()
 
     @contextmanager
     def open(self, job: ServeJob) -> Iterator[Session]:
         with super().open(job) as session:
+            whole = session.generate
 
             def generate(requests: Any) -> Iterator[Any]:
+                self.calls.append(job.name)
                 if job.name == "baseline":
                     assert self._variants_asked.wait(60)
                     raise KeyboardInterrupt
                 self._variants_asked.set()
                 while not proc.stopping():
                     time.sleep(0.01)
-                raise DiedError(f"the server of {job.name} is gone", advice="look at its log")
-                yield
+                if not self._attached:
+                    raise DiedError(f"the server of {job.name} is gone", advice="look at its log")
+                yield from whole(requests)
 
             cast("Any", session).generate = generate
             yield session
@@ -137,6 +143,16 @@ def test_an_interrupt_blames_no_server_that_it_stops(tmp_path: Path, monkeypatch
     with pytest.raises(KeyboardInterrupt):
         placed(tmp_path, monkeypatch, Interrupted())
     assert not watcher.notes
+
+
+def test_after_an_interrupt_no_further_step_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Interrupted(attached=True)
+    profiles = {
+        name: {"temperature": 0, "max_tokens": length, "seeds": [0]} for name, length in (("a", 160), ("b", 80))
+    }
+    with pytest.raises(KeyboardInterrupt):
+        placed(tmp_path, monkeypatch, engine, sampling=profiles)
+    assert len(engine.calls) == len(set(engine.calls)) > 1
 
 
 def test_a_split_that_cannot_work_is_refused_before_anything_starts(

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from qgate.errors import DiedError, EngineError, HungError
-from qgate.io import flight
+from qgate.errors import DiedError, EngineError, HungError, Interrupted
+from qgate.io import flight, proc
 from qgate.io.calls import Call, Reply, Target, Watch
 from qgate.io.client import Client
 from tests.http_stub import HttpStub, Request
@@ -208,6 +208,21 @@ def test_the_process_ending_ends_the_run_at_once_and_keeps_what_came(monkeypatch
             collect(replies, got)
     assert time.monotonic() - began < PATIENCE_S / 2
     assert len(got) == 5
+
+
+def test_an_interrupt_ends_the_run_and_keeps_what_came() -> None:
+    with HttpStub(answer_until(5)) as stub:
+        replies = client(stub.url).run(calls(50))
+        got = [next(replies) for _ in range(4)]
+        wait_for(lambda: len(stub.seen) == 5 + 8)  # the fifth reply is there, and every worker waits for another
+        try:
+            proc.stop_all()
+            with pytest.raises(Interrupted, match="interrupted while stub was asked"):
+                collect(replies, got)
+        finally:
+            proc.stopped()
+    assert [reply.status for reply in got] == ["ok"] * 5
+    assert len(stub.seen) == 5 + 8
 
 
 def answer_until(count: int) -> Callable[[Request], Any]:

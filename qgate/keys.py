@@ -32,6 +32,8 @@ class EngineIdentity:
     repeatable: bool
     max_model_len: int | None = None
     """Longest context that the server is started with, where the engine is sized to the load."""
+    served: Mapping[str, Any] | None = None
+    """What a server that qgate attaches to said that it serves; None for engines that serve the checkpoint itself."""
 
 
 def dequantize_key(gguf_sha256: str, dtype: str, tool: str, worker_sha256: str) -> str:

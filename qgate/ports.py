@@ -5,7 +5,7 @@ A plugin is one small module with one object that satisfies a Protocol; qgate's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -201,6 +201,9 @@ class Attached(Protocol):
 
     def asked(self, options: BaseModel) -> tuple[str, str | None]:
         """The server's address, and the name that is asked for there; None: the only one that it serves."""
+
+    def served(self, options: BaseModel) -> Mapping[str, Any] | None:
+        """What the server says that it serves to these options, as far as it tells; None where it says nothing now."""
 
 
 Scorer = Callable[[str, dict[str, Any], str], float]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ from qgate.engines.dialogue import Dialogue
 from qgate.errors import EngineError, StartError
 from qgate.io.calls import Target, Watch
 from qgate.io.client import Client
+from qgate.io.flight import PROBE_TIMEOUT_S
 from qgate.ports import ServeJob, Session, Tool
 from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, Sampling, ScoreRequest, TokenScores
 from qgate.schemas.base import Frozen
@@ -28,6 +30,8 @@ LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 PORTS = {"http": 80, "https": 443}
 NEUTRAL = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
 """Fields that OpenAI's own protocol lacks, and the values that leave them off."""
+TOLD = ("id", "root", "parent", "max_model_len", "owned_by")
+"""What a server says of a model that stays while it serves the same."""
 ADDRESS = "check the server's address (`base_url`, or `url` of an incident)"
 NOTE = "qgate attached to a running server: which checkpoint, kernels and settings it serves is its owner's word"
 
@@ -112,33 +116,44 @@ class OpenAiEngine:
         host = "127.0.0.1" if url.hostname in LOCAL else url.hostname
         return f"{url.scheme}://{host}:{url.port or PORTS[url.scheme]}{url.path}", known.model
 
+    def served(self, options: BaseModel) -> dict[str, Any] | None:
+        """What the server says of its model, and its version where it is vLLM's; None where it says nothing now."""
+        known = OpenAiOptions.model_validate(options.model_dump())
+        name = f"the server at {known.base_url}"
+        try:
+            client = _client(known, Watch(name, PROBE_TIMEOUT_S), 1, PROBE_TIMEOUT_S)
+            model = _model(client, known, name)
+        except EngineError:
+            return None
+        version = _vllm_version(client)
+        return model if version is None else model | {"version": version}
+
     @contextmanager
     def open(self, job: ServeJob) -> Iterator[Session]:
         """A session with the server. Raises StartError where it does not answer or does not serve the model."""
         options = OpenAiOptions.model_validate(job.options.model_dump())
         name = f"the server at {options.base_url} ({job.name})"
-        client = _client(job, options, name, health=None)
+        watch = Watch(name, job.stall_timeout_s)
+        client = _client(options, watch, job.concurrency, job.request_timeout_s)
         model = _model(client, options, name)
         version = _vllm_version(client)
         if version is not None:
-            client = _client(job, options, name, health="/health")
+            watch = replace(watch, health_path="/health")
+            client = _client(options, watch, job.concurrency, job.request_timeout_s)
         facts = EngineFacts(
             engine="openai",
             version=f"vLLM {version}" if version else "unknown",
             device="remote",
             dtype=None,
             notes=(NOTE,),
-            details={"base_url": options.base_url, "model": model, "concurrency": job.concurrency},
+            details={"base_url": options.base_url, "model": _portable(model), "concurrency": job.concurrency},
         )
         yield OpenAiSession(Dialogue(client, name, model["id"], vllm=version is not None), facts)
 
 
-def _client(job: ServeJob, options: OpenAiOptions, name: str, *, health: str | None) -> Client:
+def _client(options: OpenAiOptions, watch: Watch, concurrency: int, timeout_s: float) -> Client:
     local = urlsplit(options.base_url).hostname in LOCAL
-    watch = Watch(name, job.stall_timeout_s, health_path=health)
-    return Client(
-        Target(options.base_url, job.concurrency, job.request_timeout_s, watch, key=_key(options), trust_env=not local)
-    )
+    return Client(Target(options.base_url, concurrency, timeout_s, watch, key=_key(options), trust_env=not local))
 
 
 def _key(options: OpenAiOptions) -> str | None:
@@ -175,7 +190,12 @@ def _model(client: Client, options: OpenAiOptions, name: str) -> dict[str, Any]:
         asked = f"does not serve {wanted!r}" if wanted else "serves several models"
         raise StartError(f"{name} {asked}", advice=f"set `model` to one of: {', '.join(sorted(served)) or 'none'}")
     found = served[wanted]
-    return {key: found[key] for key in ("id", "max_model_len", "owned_by") if key in found}
+    return {key: found[key] for key in TOLD if found.get(key) is not None}
+
+
+def _portable(model: dict[str, Any]) -> dict[str, Any]:
+    """Without the folders of a path: a report that travels names none of this machine's."""
+    return {key: Path(told).name if str(told).startswith("/") else told for key, told in model.items()}
 
 
 def _advice(status: int) -> str:

@@ -16,7 +16,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Self, TypeVar
 
-from qgate.errors import ArtefactError, DiedError, HungError, WorldError
+from qgate.errors import ArtefactError, DiedError, HungError, StartError, WorldError
 from qgate.io import artefact, proc
 from qgate.io import checkpoint as checkpoints
 from qgate.io.answer_log import count_by_status, num_whole, read_answers
@@ -26,6 +26,7 @@ from qgate.io.store import Store
 from qgate.keys import EngineIdentity, generate_key, rank_key, score_key
 from qgate.plan import GenerateStep, RankStep, ScoreStep
 from qgate.ports import Engine, ServeJob, Session, Watcher
+from qgate.rooms.attached import check_served
 from qgate.rooms.generate import generate
 from qgate.rooms.score import score, score_requests
 from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, ScoreRequest
@@ -174,12 +175,21 @@ class Serving:
             try:
                 make(folder)
                 self._check_bytes()
+                self._check_served(folder)
             except WorldError:  # a server may die of the change
                 if checkpoints.changed(self.checkpoint) is not None:
                     shutil.rmtree(folder)
                 raise
 
         return self.bench.store.obtain(kind, key, make_of_these_bytes, resumable=True, on_wait=on_wait), False
+
+    def _check_served(self, folder: Path) -> None:
+        """Raises StartError where another server answered some of it than the one that was looked up."""
+        try:
+            check_served(self.bench.engine, self.job.options, self.identity.served)
+        except StartError:
+            shutil.rmtree(folder)
+            raise
 
     def _check_bytes(self) -> None:
         """Raises WorldError where other bytes lie there than were hashed: their answers would be kept as these'."""

@@ -29,7 +29,7 @@ from qgate.plan import Plan, plan
 from qgate.ports import NO_TOOL, Engine, Repeatable, Scorer, ServeJob, Sized, Tool, Watcher, load_engine
 from qgate.rooms import calibration
 from qgate.rooms.arms import Bench, Serving
-from qgate.rooms.attached import check_servers
+from qgate.rooms.attached import check_servers, last_said, look_up
 from qgate.rooms.berths import Berths
 from qgate.rooms.obtain import Shelf
 from qgate.schemas.answers import GenerateRequest, ScoreRequest
@@ -66,6 +66,8 @@ class Prepared:
     berths: Berths | None = None
     """Room on the GPUs, where qgate places the servers."""
     find_tool: FindTool = envs.resolve
+    most_together: int = 1
+    """Servers that may be up at once, from where that is known."""
 
     @cached_property
     def context(self) -> int | None:
@@ -111,10 +113,13 @@ class Prepared:
             concurrency=concurrency,
             repeatable=spec.determinism == "repeatable",
             max_model_len=self.context,
+            served=last_said(self.engine, self.options(variant), self.store.root),
         )
 
     def serving(self, checkpoint: Checkpoint, concurrency: int | None = None) -> Serving:
         """The checkpoint, ready to be asked; nothing is started before something is missing."""
+        if not look_up(self.loaded, self.engine, checkpoint.name, self.store.root):
+            self.bench.watcher.note(f"{checkpoint.name}: its server does not say what it serves; what is stored counts")
         load = concurrency or self.loaded.recipe.engine.concurrency
         job = self.job(checkpoint.name, checkpoint.path, load)
         with disk_errors(job.work):
@@ -153,15 +158,8 @@ class Prepared:
             work=self.folder / "work" / f"{name}-{load}",
             needs_scores=recipe.token_evidence.enabled or bool(self.plan.rank),
             lengths=in_flight(arms, load) if isinstance(self.engine, Sized) else (),
-            most_together=self._most_together(),
+            most_together=self.most_together,
         )
-
-    def _most_together(self) -> int:
-        """Servers that may be up at once: where the GPUs' room decides, as many as there are checkpoints."""
-        recipe = self.loaded.recipe
-        if recipe.engine.parallel == "auto":
-            return 1 if self.berths is None else 1 + len(recipe.variants)
-        return min(recipe.engine.parallel, 1 + len(recipe.variants))
 
 
 def prepare(loaded: LoadedRecipe, results: Path, watcher: Watcher, find_tool: FindTool = envs.resolve) -> Prepared:

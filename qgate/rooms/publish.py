@@ -35,7 +35,13 @@ def publish(
 ) -> tuple[Run, VerdictSheet]:
     """Write every report of a run and return what they were drawn from. Raises StoreError."""
     run = _run(prepared, work, started)
-    findings = (*sheet.findings, *_same_bytes(work), *told(work), *servers.findings(run.engine_facts))
+    findings = (
+        *sheet.findings,
+        *_same_bytes(work),
+        *told(work),
+        *servers.findings(run.engine_facts),
+        *servers.not_asked(prepared.engine, work),
+    )
     sheet = sheet.model_copy(update={"summary": _summary(work, run, sheet), "findings": findings})
     # lm-eval's are tokens, not the chat that a report's reader would send
     requests = {name: request for name, request in prepared.bench.requests.items() if request.prompt is None}

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 
 from qgate.errors import ArtefactError
+from qgate.io.store import MARKER
+from qgate.ports import Attached, Engine
 from qgate.rooms.arms import Arm
 from qgate.rooms.work import Work
 from qgate.schemas.answers import EngineFacts
+from qgate.wording import counted
 
 ALIKE = ("model_runner", "attention", "sampler")
 """Kinds of kernels that quantization does not choose: between variants they should be the same."""
@@ -52,6 +56,23 @@ def findings(found: Mapping[str, EngineFacts]) -> list[str]:
         for note in facts.notes:
             who.setdefault(note, []).append(name)
     return [f"{', '.join(names)}: {note}." for note, names in who.items()] + list(_unlike(found))
+
+
+def not_asked(engine: Engine, work: Work) -> Iterable[str]:
+    """Whose answers or scores are stored ones of a server that is somebody else's: it may serve another model by now."""
+    if not isinstance(engine, Attached):
+        return
+    stored: dict[str, list[Arm]] = defaultdict(list)
+    for place in (work.generated, work.ranked, work.references, work.forced, work.under_baseline):
+        for arm in place.values():
+            if arm.record.cached:
+                stored[arm.record.variant].append(arm)
+    for name, arms in stored.items():
+        first = datetime.fromtimestamp(min((arm.folder / MARKER).stat().st_mtime for arm in arms), UTC)
+        yield (
+            f"{name}: the server was not asked in this run for {counted(len(arms), 'step')} whose answers were stored "
+            f"before, first on {first:%Y-%m-%d %H:%M} UTC: what was judged is what it served then."
+        )
 
 
 def _unlike(found: Mapping[str, EngineFacts]) -> Iterable[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -57,7 +57,9 @@ def run(loaded: LoadedRecipe, results: Path, watcher: Watcher) -> Outcome:
         precheck_variants(prepared, work.checkpoints[BASELINE])
         prepared = obtain_tasks(prepared, work.checkpoints[BASELINE])
     with _stage(work, "arms"):
-        if width := _width(prepared, work.checkpoints[BASELINE]):
+        width = _width(prepared, work.checkpoints[BASELINE])
+        prepared = replace(prepared, most_together=1 + width)
+        if width:
             _side_by_side(prepared, work, width)
         else:
             _one_at_a_time(prepared, work)
@@ -84,7 +86,7 @@ def _width(prepared: Prepared, baseline: Checkpoint) -> int:
     if is_split(prepared):
         check_split(prepared, models(prepared, baseline))
     if recipe.engine.parallel != "auto":
-        return recipe.engine.parallel - 1
+        return min(recipe.engine.parallel - 1, len(recipe.variants))
     if keep_baseline(prepared, baseline):
         return len(recipe.variants)
     prepared.bench.watcher.note("no GPU here holds two servers at once: one checkpoint is served at a time")

@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +120,7 @@ def warm(gate: Gate) -> dict[str, Any]:
     began = time.monotonic()
     prepared = prepare(recipe.load(gate.write_recipe("gate", gate.given.limit)), gate.work / "results-warm", Notes())
     models = {"baseline": gate.baseline, **gate.variants}
+    prepared = replace(prepared, most_together=len(models))
 
     def facts(name: str) -> dict[str, Any]:
         job = prepared.job(name, models[name], gate.given.concurrency)

@@ -96,7 +96,8 @@ def test_the_job_says_how_long_its_requests_are(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("parallel", "devices", "together"), [("auto", (gpu(80),), 3), ("auto", (), 1), (1, (), 1), (2, (), 2), (8, (), 3)]
+    ("parallel", "devices", "together"),
+    [("auto", (gpu(80),), 3), ("auto", (gpu(5),), 1), ("auto", (), 1), (1, (), 1), (2, (), 2), (8, (), 3)],
 )
 def test_the_job_says_how_many_servers_share_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parallel: str | int, devices: tuple[Device, ...], together: int

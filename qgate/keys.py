@@ -64,6 +64,11 @@ def generate_key(step: GenerateStep, checkpoint_digest: str, engine: EngineIdent
     return asked_key("requests", step, checkpoint_digest, engine)
 
 
+def again_key(key: str) -> str:
+    """Content key of an arm's answers once those that did not come were asked again; `key`: of the answers before."""
+    return content_key({"format": FORMAT, "again": key})
+
+
 def asked_key(name: str, step: GenerateStep | RankStep, checkpoint_digest: str, engine: EngineIdentity) -> str:
     """Content key of what came back for a step's requests, which count under `name`."""
     return content_key(

@@ -16,16 +16,17 @@ from time import monotonic
 from types import TracebackType
 from typing import Self, TypeVar
 
-from qgate.errors import ArtefactError, DiedError, HungError, StartError, WorldError
+from qgate.errors import ArtefactError, DiedError, EngineError, HungError, StartError, WorldError
 from qgate.io import artefact, proc
 from qgate.io import checkpoint as checkpoints
 from qgate.io.answer_log import count_by_status, num_whole, read_answers
 from qgate.io.files import write_text
 from qgate.io.score_log import ScoreLog, num_positions
 from qgate.io.store import Store
-from qgate.keys import EngineIdentity, generate_key, rank_key, score_key
+from qgate.keys import EngineIdentity, again_key, generate_key, rank_key, score_key
 from qgate.plan import GenerateStep, RankStep, ScoreStep
 from qgate.ports import Engine, ServeJob, Session, Watcher
+from qgate.rooms.again import KIND, keep_come, last_key, to_ask_again
 from qgate.rooms.attached import check_served
 from qgate.rooms.generate import generate
 from qgate.rooms.score import score, score_requests
@@ -33,6 +34,7 @@ from qgate.schemas.answers import Answer, EngineFacts, GenerateRequest, ScoreReq
 from qgate.schemas.checkpoint import Checkpoint
 from qgate.schemas.run import ArmRecord
 from qgate.sizing.placement import Berth
+from qgate.wording import counted
 
 FACTS = "engine.json"
 TIMING = "timing.json"
@@ -66,6 +68,10 @@ class Arm:
     def answers(self) -> list[Answer]:
         """The answers of a generate step. Raises ArtefactError."""
         return read_answers(self.folder)
+
+
+class _NoneCameError(Exception):
+    """What was asked again failed again."""
 
 
 class Serving:
@@ -106,7 +112,7 @@ class Serving:
 
     def generate(self, step: GenerateStep) -> Arm:
         """The answers of `step`, from the store or from the engine. Raises EngineError, StoreError, ArtefactError."""
-        key = generate_key(step, self.checkpoint.digest, self.identity)
+        key = last_key(self.bench.store, generate_key(step, self.checkpoint.digest, self.identity))
 
         def make(folder: Path) -> None:
             done = num_whole(folder)
@@ -115,7 +121,9 @@ class Serving:
             with self._timed(folder, done), self.bench.watcher.task(step.label, len(step.requests), done) as task:
                 self._with_session(lambda session: generate(session, step.requests, folder, task))
 
-        folder, cached = self._obtain("generations", key, make, step.label)
+        folder, cached = self._obtain(KIND, key, make, step.label)
+        if cached and (failed := to_ask_again(self.bench.engine, folder)):
+            key, folder, cached = self._ask_again(key, failed, make, step.label)
         answers = read_answers(folder)
         if len({answer.id for answer in answers}) < len(step.requests):
             raise ArtefactError(f"{folder} lacks answers to {step.label}", advice=f"delete {folder}")
@@ -127,6 +135,31 @@ class Serving:
             }
         )
         return Arm(record, folder)
+
+    def _ask_again(
+        self, key: str, failed: frozenset[str], make: Callable[[Path], None], label: str
+    ) -> tuple[str, Path, bool]:
+        """Key and folder of the answers once the `failed` ones were asked again, and whether nobody could be asked.
+
+        Where none of them came the stored ones stay, and with them all that rests on their key.
+        """
+        stored, following = self.bench.store.folder(KIND, key), again_key(key)
+
+        def make_again(folder: Path) -> None:
+            keep_come(stored, folder, TIMING)
+            make(folder)
+            if to_ask_again(self.bench.engine, folder) == failed:
+                shutil.rmtree(folder)
+                raise _NoneCameError
+
+        self.bench.watcher.note(f"{label}: {counted(len(failed), 'answer')} did not come before, asked again now")
+        try:
+            return following, self._obtain(KIND, following, make_again, label)[0], False
+        except _NoneCameError:
+            return key, stored, False
+        except StartError as error:
+            self.bench.watcher.note(f"{label}: {error.message.splitlines()[0]}; what is stored counts")
+            return key, stored, True
 
     def score(self, step: ScoreStep, source: Arm) -> Arm:
         """The scores of `source`'s answers under this checkpoint. Raises EngineError, StoreError."""
@@ -184,10 +217,10 @@ class Serving:
         return self.bench.store.obtain(kind, key, make_of_these_bytes, resumable=True, on_wait=on_wait), False
 
     def _check_served(self, folder: Path) -> None:
-        """Raises StartError where another server answered some of it than the one that was looked up."""
+        """Raises EngineError where another server answered some of it than the one that was looked up."""
         try:
             check_served(self.bench.engine, self.job.options, self.identity.served)
-        except StartError:
+        except EngineError:
             shutil.rmtree(folder)
             raise
 

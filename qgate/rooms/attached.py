@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from qgate.errors import RecipeError, StartError
+from qgate.errors import EngineError, RecipeError
 from qgate.io.files import disk_errors, read_object, write_text
 from qgate.io.recipe import LoadedRecipe
 from qgate.ports import Attached, Engine
@@ -65,12 +65,12 @@ def last_said(engine: Engine, options: BaseModel, results: Path) -> dict[str, An
 
 
 def check_served(engine: Engine, options: BaseModel, before: Mapping[str, Any] | None) -> None:
-    """Raises StartError where a server says another thing than it said `before`: its answers would be kept as the other's."""
+    """Raises EngineError where a server says another thing than it said `before`: its answers would be kept as the other's."""
     if before is None or not isinstance(engine, Attached) or (now := engine.served(options)) is None:
         return
     for name in sorted(before.keys() & now.keys()):
         if before[name] != now[name]:
-            raise StartError(
+            raise EngineError(
                 f"the server at {engine.asked(options)[0]} changed during the run: it tells another {name} than before",
                 advice="run again while nobody restarts it",
             )

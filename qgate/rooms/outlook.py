@@ -9,6 +9,7 @@ from qgate.io import tensors
 from qgate.io.answer_log import num_whole
 from qgate.keys import generate_key, rank_key, score_key
 from qgate.plan import GenerateStep, RankStep, ScoreStep
+from qgate.rooms.again import last_key, to_ask_again
 from qgate.rooms.obtain import obtain_model, obtain_ready
 from qgate.rooms.precheck import precheck, quantized_layers, result_bytes
 from qgate.rooms.prepare import Prepared
@@ -109,7 +110,7 @@ def _generate(prepared: Prepared, known: Mapping[str, Checkpoint], keys: dict[Ar
             yield Line("generate", step.label, f"needs {step.variant}", size)
             continue
         identity = prepared.identity(step.variant, _concurrency(prepared, step))
-        key = generate_key(step, known[step.variant].digest, identity)
+        key = last_key(prepared.store, generate_key(step, known[step.variant].digest, identity))
         keys[key_of(step)] = key
         yield Line("generate", step.label, _state(prepared, "generations", key, step), size)
 
@@ -120,8 +121,9 @@ def _concurrency(prepared: Prepared, step: GenerateStep | RankStep) -> int:
 
 
 def _state(prepared: Prepared, kind: str, key: str, step: GenerateStep) -> str:
-    if prepared.store.find(kind, key) is not None:
-        return "stored"
+    if (found := prepared.store.find(kind, key)) is not None:
+        num_failed = len(to_ask_again(prepared.engine, found))
+        return f"{len(step.requests) - num_failed} of {len(step.requests)} stored" if num_failed else "stored"
     done = num_whole(prepared.store.folder(kind, key).with_suffix(".part"))
     return f"{done} of {len(step.requests)} stored" if done else "to do"
 

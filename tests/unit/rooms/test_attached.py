@@ -198,3 +198,37 @@ def test_two_names_of_one_model_at_one_server_are_refused_before_anything_is_ask
     remote.roots = {"m": None, "w8a8": None}  # a server that does not tell
     run(tmp_path)
     assert remote.asked
+
+
+def test_what_did_not_come_is_asked_again_and_nothing_else(
+    tmp_path: Path, remotes: tuple[HttpStub, Remote, HttpStub, Remote]
+) -> None:
+    base, one, variant, remote = remotes
+    path = made(tmp_path, base, variant)
+    remote.refuses = frozenset(range(0, NUM_ITEMS, 10))
+    run(tmp_path)
+    assert len(remote.asked) == NUM_ITEMS
+
+    def states() -> list[str]:
+        lines = outlook(prepare(recipe.load(path), tmp_path / "results", Watcher()))
+        return [line.state for line in lines if line.kind == "generate" and line.label.startswith("w8a8")]
+
+    assert states() == ["54 of 60 stored"]
+    same, watcher = run(tmp_path)
+    assert len(remote.asked) == NUM_ITEMS + 6, "those alone"
+    assert "w8a8: tiny · greedy: 6 answers did not come before, asked again now" in watcher.notes
+    assert same.run.arms[-1].num_by_status == {"ok": 54, "error": 6}
+    remote.refuses = frozenset({0, 10})
+    run(tmp_path)
+    remote.is_down = True
+    silent, _ = run(tmp_path)
+    assert silent.run.arms[-1].num_by_status == {"ok": 58, "error": 2}, "stored answers count where nobody can be asked"
+    remote.is_down, remote.refuses = False, frozenset()
+    healed, _ = run(tmp_path)
+    assert len(remote.asked) == NUM_ITEMS + 6 + 6 + 2
+    assert healed.run.arms[-1].num_by_status == {"ok": 60}
+    assert verdict_of(healed, "w8a8") is Verdict.PASS
+    assert states() == ["stored"]
+    run(tmp_path)
+    assert len(remote.asked) == NUM_ITEMS + 14
+    assert len(one.asked) == 2 * NUM_ITEMS

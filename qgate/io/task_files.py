@@ -78,10 +78,13 @@ def _item(doc: TaskDoc, facts: TaskSet, language: str) -> Item:
 
 
 def _families(items: Iterable[Item]) -> Iterator[Item]:
-    """The same items; one that asks what an earlier one asks is its twin, so that both count as one."""
-    first: dict[tuple[tuple[str, str], ...], str] = {}
+    """The same items; one that asks what an earlier one asks is its twin, so that both count as one.
+
+    Of an option that is put into a sentence, the sentence's end is not shown: there the right answer tells items apart.
+    """
+    first: dict[str, str] = {}
     for item in items:
-        family = first.setdefault(words_of(item.messages), item.id)
+        family = first.setdefault(json.dumps([words_of(item.messages), item.scorer.args["target"]]), item.id)
         yield item if family == item.id else item.model_copy(update={"twin_of": family})
 
 

@@ -95,6 +95,11 @@ class Laid:
         return np.array([pair.row in scope for pair in self.pairs], dtype=bool)
 
     @cached_property
+    def written(self) -> Bools:
+        """bool[N]: which pairs are of answers that are written, not of options that are only ranked."""
+        return np.array([pair.row.written for pair in self.pairs], dtype=bool)
+
+    @cached_property
     def absent(self) -> Bools:
         """bool[N]: of which pairs an answer, or both, did not come."""
         sides = ((pair.reference, pair.other) for pair in self.pairs)
@@ -146,9 +151,9 @@ class Arms:
         return any(came(row) for part in self._parts(arm) for row in part.values())
 
     def num_absent(self, arm: str, scope: Scope) -> tuple[int, int]:
-        """Requests in scope to which the reference or the arm gave no answer, and all that are in scope."""
+        """Requests in scope to which the reference or the arm wrote no answer, and all that are in scope."""
         laid = self.pairs(arm)
-        inside = laid.within(scope)
+        inside = laid.within(scope) & laid.written
         return int((laid.absent & inside).sum()), int(inside.sum())
 
     @cached_property

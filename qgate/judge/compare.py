@@ -194,19 +194,16 @@ def _measure_tokens(case: Case, criterion: Criterion, arm: str) -> Measured:
         found = estimate(of_tokens(tokens, harms(tokens), inside, support), case.alpha, case.draws)
     if criterion.metric == "perplexity_increase":
         found = _as_ratio(found)
-    num_lost = tokens.num_lost(scope)
-    num_missing, num_expected = _worse((num_lost, int(inside.sum()) + num_lost), case.arms.num_absent(arm, scope))
-    return Measured(
-        estimate=found,
-        num_missing=num_missing,
-        num_expected=num_expected,
-        details=_scored(tokens, inside[tokens.answer], criterion.metric),
-    )
+    scores = (tokens.num_lost(scope), tokens.num_lost(scope) + int(inside.sum()))
+    answers = case.arms.num_absent(arm, scope)
+    details = _scored(tokens, inside[tokens.answer], criterion.metric)
+    if _share(answers) > _share(scores):  # only answers that came are scored, and right answers whatever came
+        scores, details = answers, details | {"missing": "answers"}
+    return Measured(estimate=found, num_missing=scores[0], num_expected=scores[1], details=details)
 
 
-def _worse(scores: tuple[int, int], answers: tuple[int, int]) -> tuple[int, int]:
-    """Of two counts, missing and expected: that with the larger share missing. Texts are scored of answers that came."""
-    return max(scores, answers, key=lambda count: count[0] / max(count[1], 1))
+def _share(count: tuple[int, int]) -> float:
+    return count[0] / max(count[1], 1)
 
 
 def _scored(tokens: TokenTable, inside: Bools, metric: str) -> dict[str, Any]:

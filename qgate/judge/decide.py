@@ -123,12 +123,12 @@ def _missing(criterion: Criterion, found: Measured) -> Judged | None:
     """Too few answers came, whatever the rest says: a baseline that cannot do the task either excuses nothing."""
     if found.num_missing <= MOST_MISSING * found.num_expected:
         return None
-    what = f"{_name(criterion, found)}{_scope(criterion)}"
+    what, missing = f"{_name(criterion, found)}{_scope(criterion)}", found.details.get("missing", criterion.of)
     if found.estimate.value is None:
-        reason = f"none of the {found.num_expected} {criterion.of} to judge {what} by could be compared"
+        reason = f"none of the {found.num_expected} {missing} to judge {what} by could be compared"
     else:
         reason = (
-            f"{found.num_missing} of {found.num_expected} {criterion.of} in scope are missing: too many to judge {what} "
+            f"{found.num_missing} of {found.num_expected} {missing} in scope are missing: too many to judge {what} "
             f"{_show(criterion, found.estimate.value)}"
         )
     return Judged(Verdict.INCONCLUSIVE, reason)

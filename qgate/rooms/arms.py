@@ -141,7 +141,8 @@ class Serving:
     ) -> tuple[str, Path, bool]:
         """Key and folder of the answers once the `failed` ones were asked again, and whether nobody could be asked.
 
-        Where none of them came the stored ones stay, and with them all that rests on their key.
+        Where none of them came, or the server cannot be asked or does not answer, the stored ones stay, and with them all
+        that rests on their key.
         """
         stored, following = self.bench.store.folder(KIND, key), again_key(key)
 
@@ -157,7 +158,11 @@ class Serving:
             return following, self._obtain(KIND, following, make_again, label)[0], False
         except _NoneCameError:
             return key, stored, False
-        except StartError as error:
+        except (StartError, DiedError, HungError) as error:
+            if proc.stopping():
+                raise
+            self.close()
+            self._starts = 0
             self.bench.watcher.note(f"{label}: {error.message.splitlines()[0]}; what is stored counts")
             return key, stored, True
 

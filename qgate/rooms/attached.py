@@ -49,10 +49,11 @@ def look_up(loaded: LoadedRecipe, engine: Engine, variant: str, results: Path) -
     file = _file(engine, options, results)
     with disk_errors(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
-    write_text(file, json.dumps(dict(said), indent=1) + "\n")
+    if not said.items() <= read_object(file).items():  # it may tell less than before: a /version that failed once
+        write_text(file, json.dumps(dict(said), indent=1) + "\n")
     for (one, first), (other, second) in _pairs(loaded):
         is_asked = variant in {one, other} and engine.asked(first)[0] == engine.asked(second)[0]
-        if is_asked and "root" in said:
+        if is_asked and said.get("root"):
             roots = [(engine.served(each) or {}).get("root") for each in (first, second)]
             if roots == [said["root"]] * 2:
                 raise _refusal(one, other, f"{engine.asked(first)[0]}, where both names are {said['root']},")

@@ -499,6 +499,22 @@ def test_a_token_criterion_misses_the_answers_that_did_not_come(silent, num_abse
     assert verdict is Verdict.PASS or "3 of 100" in result.reason
 
 
+def test_options_that_are_only_ranked_do_not_hide_answers_that_did_not_come():
+    made = changed(
+        with_tokens(100, 0.01),
+        lambda each: each.variant == "w8a8" and each.item < "i0003",
+        status="error", text=None, score=None,
+    )  # fmt: skip
+    ranked = tuple(
+        dataclasses.replace(each, evalset="choice", item=f"{each.item}-{number}", written=False)
+        for each in made.rows
+        for number in range(5)
+    )
+    result = criterion(judge(dataclasses.replace(made, rows=(*made.rows, *ranked)), recipe(KL_ALONE), "run"))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "3 of 100 answers in scope are missing" in result.reason
+
+
 def test_scores_that_are_missing_are_counted_in_the_scope_of_the_criterion():
     """Three of fifty scores of one set are too many, though of all hundred and fifty they are two in a hundred."""
     made = with_tokens(150, 0.01)

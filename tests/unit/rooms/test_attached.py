@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from qgate import pipeline
-from qgate.errors import RecipeError
+from qgate.errors import HungError, RecipeError
 from qgate.io import recipe
 from qgate.ports import load_engine
+from qgate.rooms import arms
 from qgate.rooms.attached import check_servers
 from qgate.rooms.outlook import outlook
 from qgate.rooms.prepare import prepare
@@ -232,3 +233,33 @@ def test_what_did_not_come_is_asked_again_and_nothing_else(
     run(tmp_path)
     assert len(remote.asked) == NUM_ITEMS + 14
     assert len(one.asked) == 2 * NUM_ITEMS
+
+
+def test_stored_answers_count_where_asking_again_ends_the_server(
+    tmp_path: Path, remotes: tuple[HttpStub, Remote, HttpStub, Remote], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What never answers beside others hangs alone: the verdict that there was must not be lost to it."""
+    base, _, variant, remote = remotes
+    made(tmp_path, base, variant)
+    remote.refuses = frozenset({0})
+    before, _ = run(tmp_path)
+
+    def hangs(*_: Any) -> None:
+        raise HungError("the server finished nothing for 300 s", advice="look at it")
+
+    monkeypatch.setattr(arms, "generate", hangs)
+    after, watcher = run(tmp_path)
+    assert not after.run.failures
+    assert after.run.arms[-1].num_by_status == before.run.arms[-1].num_by_status == {"ok": 59, "error": 1}
+    assert "w8a8: tiny · greedy: the server finished nothing for 300 s; what is stored counts" in watcher.notes
+
+
+def test_a_server_that_tells_less_than_before_is_the_same(
+    tmp_path: Path, remotes: tuple[HttpStub, Remote, HttpStub, Remote]
+) -> None:
+    base, _, variant, remote = remotes
+    made(tmp_path, base, variant)
+    run(tmp_path)
+    remote.roots = {"m": None}
+    run(tmp_path)
+    assert len(remote.asked) == NUM_ITEMS
